@@ -1,0 +1,225 @@
+// Package config resolves the settings once: flags, then environment, then defaults.
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/flyprof/flyprof-mcp/core/envelope"
+)
+
+// Setting is one setting: a flag and an environment variable that mean the same.
+type Setting struct {
+	// Flag is the name without dashes; Env the variable.
+	Flag, Env string
+	// Default is the value where neither is given; empty means none, or one that the program works out.
+	Default string
+	// Bool marks flags that take no value; Optional is the value of a flag that is given without one (such as --simulate).
+	Bool     bool
+	Optional string
+	// Multi marks flags that may be given several times; the variable separates values with the list separator of the OS.
+	Multi bool
+	Help  string
+}
+
+// settings is the table. A new setting is a new row, and a field of Config that Resolve fills.
+var settings = []Setting{
+	{Flag: "worktree", Env: "FLYPROF_WORKTREE", Help: "FlyDSL checkout to capture from"},
+	{Flag: "python", Env: "FLYPROF_PYTHON", Help: "Python interpreter that runs the tests (default: $VIRTUAL_ENV, the worktree's .venv, /opt/venv, python3)"},
+	{Flag: "rocprofv3", Env: "FLYPROF_ROCPROFV3", Help: "rocprofv3 program (default: PATH, $ROCM_PATH/bin, /opt/rocm/bin)"},
+	{Flag: "att-library-path", Env: "FLYPROF_ATT_LIBRARY_PATH", Multi: true, Help: "directory of librocprof-trace-decoder.so"},
+	{Flag: "runs-dir", Env: "FLYPROF_RUNS_DIR", Help: "where runs are kept (default $XDG_DATA_HOME/flyprof/runs)"},
+	{Flag: "recipes", Env: "FLYPROF_RECIPES", Help: "recipes.json with curated invocations"},
+	{Flag: "gpu", Env: "FLYPROF_GPU", Default: "0", Help: "default GPU index inside the inherited visible-devices mask"},
+	{Flag: "allow-path", Env: "FLYPROF_ALLOW_PATH", Multi: true, Help: "further directory that worktree, cwd and path arguments may name"},
+	{Flag: "toolsets", Env: "FLYPROF_TOOLSETS", Default: "all", Help: "toolsets to serve: capture, analyze, all"},
+	{Flag: "read-only", Env: "FLYPROF_READ_ONLY", Bool: true, Help: "serve nothing that starts or stops a process"},
+	{Flag: "keep-runs", Env: "FLYPROF_KEEP_RUNS", Bool: true, Help: "let runs finish when the server goes away (default: they are cancelled)"},
+	{Flag: "stop-grace", Env: "FLYPROF_STOP_GRACE", Default: "60", Help: "seconds between SIGTERM and SIGKILL when a run is stopped"},
+	{Flag: "log-level", Env: "FLYPROF_LOG_LEVEL", Default: "info", Help: "debug, info, warn or error"},
+	{Flag: "log-file", Env: "FLYPROF_LOG_FILE", Help: "write the log to this file in place of standard error"},
+	{Flag: "simulate", Env: "FLYPROF_SIMULATE", Optional: "gfx950", Help: "use the simulated GPU: gfx950 or gfx942"},
+	{Flag: "replay", Env: "FLYPROF_REPLAY", Help: "simulated GPU: hand out this recorded ui_output directory"},
+	{Flag: "fault", Env: "FLYPROF_FAULT", Help: "simulated GPU: faults by name, separated by commas"},
+	{Flag: "seed", Env: "FLYPROF_SEED", Default: "1", Help: "simulated GPU: the same seed gives the same run"},
+}
+
+// Settings gives the table of all settings.
+func Settings() []Setting { return append([]Setting(nil), settings...) }
+
+// Config is what is in force.
+type Config struct {
+	Worktree       string
+	Python         string
+	Rocprofv3      string
+	ATTLibraryPath []string
+	RunsDir        string
+	Recipes        string
+	GPU            int
+	AllowPath      []string
+	Toolsets       []string
+	ReadOnly       bool
+	KeepRuns       bool
+	// StopGraceS is in seconds.
+	StopGraceS int
+	LogLevel   string
+	LogFile    string
+	Simulate   string
+	Replay     string
+	Fault      string
+	Seed       uint64
+}
+
+// Source gives the value of a setting from one place, and whether it is set there.
+type Source func(s Setting) (values []string, set bool)
+
+// FromEnv reads settings from environment variables. An empty variable counts as not set.
+func FromEnv(getenv func(string) string) Source {
+	return func(s Setting) ([]string, bool) {
+		v := getenv(s.Env)
+		if v == "" {
+			return nil, false
+		}
+		if s.Multi {
+			return filepath.SplitList(v), true
+		}
+		return []string{v}, true
+	}
+}
+
+// Resolve takes each setting from the first source that has it. BAD_ARGS names the flag, the value and what is allowed.
+func Resolve(getenv func(string) string, sources ...Source) (Config, error) {
+	r := resolver{sources: sources}
+	c := Config{
+		Worktree: r.one("worktree"), Python: r.one("python"), Rocprofv3: r.one("rocprofv3"), ATTLibraryPath: r.many("att-library-path"),
+		RunsDir: r.one("runs-dir"), Recipes: r.one("recipes"), GPU: r.number("gpu", 0, 255), AllowPath: r.many("allow-path"),
+		Toolsets: strings.Split(r.one("toolsets"), ","), ReadOnly: r.boolean("read-only"), KeepRuns: r.boolean("keep-runs"),
+		StopGraceS: r.number("stop-grace", 0, 3600), LogLevel: r.oneOf("log-level", "debug", "info", "warn", "error"), LogFile: r.one("log-file"),
+		Simulate: r.simulate(), Replay: r.one("replay"), Fault: r.one("fault"), Seed: uint64(r.number("seed", 0, 1<<53)),
+	}
+	for _, t := range c.Toolsets {
+		if t != "all" && t != "capture" && t != "analyze" {
+			r.bad("toolsets", t, "capture, analyze, all, separated by commas")
+		}
+	}
+	if c.Simulate == "" && (c.Replay != "" || c.Fault != "") {
+		c.Simulate = "gfx950"
+	}
+	if c.RunsDir == "" {
+		c.RunsDir = defaultRunsDir(getenv)
+	}
+	if c.RunsDir == "" {
+		r.bad("runs-dir", "", "a directory: neither XDG_DATA_HOME nor HOME is set, so there is no default")
+	}
+	return c, r.err
+}
+
+func defaultRunsDir(getenv func(string) string) string {
+	if d := getenv("XDG_DATA_HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, "flyprof", "runs")
+	}
+	home, sub := getenv("HOME"), ".local/share"
+	if runtime.GOOS == "windows" {
+		home, sub = getenv("LOCALAPPDATA"), ""
+	}
+	if home == "" {
+		return ""
+	}
+	return filepath.Join(home, filepath.FromSlash(sub), "flyprof", "runs")
+}
+
+type resolver struct {
+	sources []Source
+	err     error
+}
+
+func (r *resolver) bad(flag, value, allowed string) {
+	if r.err != nil {
+		return
+	}
+	s := setting(flag)
+	r.err = envelope.Build(envelope.BadArgs, envelope.Facts{
+		Message:  fmt.Sprintf("--%s (%s) is %q; allowed: %s", s.Flag, s.Env, value, allowed),
+		Evidence: envelope.Evidence{Field: "--" + s.Flag, Value: value, Allowed: allowed, Setting: "--" + s.Flag + " (" + s.Env + ")"},
+	})
+}
+
+func setting(flag string) Setting {
+	for _, s := range settings {
+		if s.Flag == flag {
+			return s
+		}
+	}
+	panic("config: no setting " + flag)
+}
+
+func (r *resolver) many(flag string) []string {
+	s := setting(flag)
+	for _, source := range r.sources {
+		if v, ok := source(s); ok {
+			return v
+		}
+	}
+	if s.Default != "" {
+		return []string{s.Default}
+	}
+	return nil
+}
+
+func (r *resolver) one(flag string) string {
+	v := r.many(flag)
+	if len(v) == 0 {
+		return ""
+	}
+	return v[len(v)-1]
+}
+
+func (r *resolver) number(flag string, least, most int) int {
+	text := r.one(flag)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		r.bad(flag, text, fmt.Sprintf("a whole number from %d to %d", least, most))
+	}
+	return n
+}
+
+func (r *resolver) boolean(flag string) bool {
+	switch v := r.one(flag); strings.ToLower(v) {
+	case "", "0", "false", "no", "off":
+		return false
+	case "1", "true", "yes", "on":
+		return true
+	default:
+		r.bad(flag, v, "true or false")
+		return false
+	}
+}
+
+func (r *resolver) oneOf(flag string, allowed ...string) string {
+	v := r.one(flag)
+	for _, a := range allowed {
+		if v == a {
+			return v
+		}
+	}
+	r.bad(flag, v, strings.Join(allowed, ", "))
+	return v
+}
+
+// simulate takes an architecture, or a truth value: FLYPROF_SIMULATE=1 means the default one.
+func (r *resolver) simulate() string {
+	switch v := r.one("simulate"); v {
+	case "gfx950", "gfx942":
+		return v
+	case "", "0", "false", "no":
+		return ""
+	case "1", "true", "yes":
+		return "gfx950"
+	default:
+		r.bad("simulate", v, "gfx950 or gfx942")
+		return ""
+	}
+}
