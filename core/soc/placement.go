@@ -78,7 +78,7 @@ func EstimatePlacement(workgroups int64, s SoC, targetCU int, mask uint64) Place
 	case p.Chance >= likelyAt:
 		p.Verdict = VerdictLikely
 	}
-	p.Basis = fmt.Sprintf("%d workgroups for %d CUs (%.2g a CU); CU %d of %d shader engines is traced; estimated chance %s if workgroups spread evenly over XCDs and shader engines (inferred: AMD documents no placement)",
+	p.Basis = fmt.Sprintf("%d workgroups for %d CUs (%.2f a CU); CU %d of %d shader engines is traced; estimated chance %s if workgroups spread evenly over XCDs and shader engines (inferred: AMD documents no placement)",
 		workgroups, s.CUs, float64(workgroups)/float64(s.CUs), targetCU, selected, percent(p.Chance))
 	return p
 }
