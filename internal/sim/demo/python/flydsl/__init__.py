@@ -1,0 +1,3 @@
+"""Stand-in for the flydsl package: names only, nothing compiles."""
+
+__version__ = "0.3.2"

@@ -1,0 +1,1 @@
+"""Expressions of the stand-in package."""
