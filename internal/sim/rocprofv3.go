@@ -227,7 +227,7 @@ func (p *process) jobEnvironment(job values, pass int) (environment, error) {
 	env := newEnvironment(p.env.list())
 	for _, o := range options {
 		v, ok := job[o.dest]
-		if !ok || o.env == "" || !v.truthy {
+		if !ok || o.env == "" || (!v.truthy && !o.zero) {
 			continue
 		}
 		if o.kind == flagOption {

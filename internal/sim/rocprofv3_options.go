@@ -25,6 +25,7 @@ type option struct {
 	sep         string // between list members in env
 	integer     bool   // int(x, 0)
 	since70     bool   // absent in ROCm 6.4
+	zero        bool   // 0 is passed on; the others drop what Python takes for false
 	help        string
 }
 
@@ -63,7 +64,7 @@ var options = []option{
 	{long: "--att", dest: "att", since70: true, help: "Enables advanced thread trace"},
 	{long: "--advanced-thread-trace", dest: "advanced_thread_trace", since70: true, help: "Enables advanced thread trace"},
 	{long: "--att-library-path", dest: "att_library_path", kind: listOption, since70: true, help: "Search path(s) to decoder library"},
-	{long: "--att-target-cu", dest: "att_target_cu", kind: valueOption, env: "ROCPROF_ATT_PARAM_TARGET_CU", integer: true, since70: true, help: "Target compute unit ID (default: 1)"},
+	{long: "--att-target-cu", dest: "att_target_cu", kind: valueOption, env: "ROCPROF_ATT_PARAM_TARGET_CU", integer: true, since70: true, zero: true, help: "Target compute unit ID (default: 1)"},
 	{long: "--att-simd-select", dest: "att_simd_select", kind: valueOption, env: "ROCPROF_ATT_PARAM_SIMD_SELECT", integer: true, since70: true, help: "Bitmask of SIMDs (gfx9) or SIMD id (gfx10+) (default: 0xF)"},
 	{long: "--att-buffer-size", dest: "att_buffer_size", kind: valueOption, env: "ROCPROF_ATT_PARAM_BUFFER_SIZE", integer: true, since70: true, help: "Buffer size of the thread trace (default: 256MB)"},
 	{long: "--att-shader-engine-mask", dest: "att_shader_engine_mask", kind: valueOption, env: "ROCPROF_ATT_PARAM_SHADER_ENGINE_MASK", integer: true, since70: true, help: "Bitmask of shader engines (default: 0x1)"},

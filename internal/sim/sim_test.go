@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -91,7 +92,11 @@ func attJob(t *testing.T, worktree string, env []string, kernel, fields string, 
 	if fields != "" {
 		fields = "," + fields
 	}
-	job := `{"jobs":[{"advanced_thread_trace":true,"kernel_include_regex":"^` + kernel + `$","output_file":"out","output_directory":"` + filepath.ToSlash(out) +
+	regex, err := json.Marshal("^" + kernel + "$")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := `{"jobs":[{"advanced_thread_trace":true,"kernel_include_regex":` + string(regex) + `,"output_file":"out","output_directory":"` + filepath.ToSlash(out) +
 		`","output_format":["json","csv"]` + fields + `}]}`
 	file := filepath.Join(dir, "job.json")
 	if err := os.WriteFile(file, []byte(job), 0o644); err != nil {
@@ -105,4 +110,3 @@ func attJob(t *testing.T, worktree string, env []string, kernel, fields string, 
 const fourEngines = `"att_target_cu":1,"att_shader_engine_mask":"0xf","att_simd_select":"0xf","att_buffer_size":"0x6000000","att_gpu_index":"0","kernel_iteration_range":"8"`
 
 const softmaxTest = "tests/kernels/test_softmax.py"
-

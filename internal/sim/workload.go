@@ -296,7 +296,7 @@ func (w *workload) parseFlags(args []string, texts map[string]string) error {
 	}
 	var missing []string
 	for _, f := range w.Flags {
-		if f.Required && !given[f.Names[0]] {
+		if f.Required && len(f.Names) > 0 && !given[f.Names[0]] {
 			missing = append(missing, f.Names[0])
 		}
 	}
