@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -43,7 +42,7 @@ func (s *session) checkCounters() error {
 		}
 	}
 	if len(known) == 0 {
-		return fmt.Errorf("No counter information found for agent %d (gpu-%d, %s). Unable to find counter: %s", node, max(s.gpu, 0), s.model.arch, missing[0])
+		return saidf("No counter information found for agent %d (gpu-%d, %s). Unable to find counter: %s", node, max(s.gpu, 0), s.model.arch, missing[0])
 	}
 	if len(missing) > 0 {
 		s.log('W', "tool.cpp:1433", "[rocprofv3] Unable to find all counters for agent %d (gpu-%d, %s) in [%s]. Found: [%s]. Missing: [%s]", node, max(s.gpu, 0), s.model.arch,

@@ -9,7 +9,7 @@ import (
 // Bounds of one dispatch's trace. A real trace is bounded by its buffer; beyond these the stand-in says "buffer full" too.
 const (
 	maxTracedWaves  = 8192
-	maxTracedSteps  = 12 << 20
+	maxTracedSteps  = 6 << 20
 	maxGroupsPerSE  = 1 << 15
 	bytesPerStep    = 4
 	bytesPerWaveRow = 16

@@ -48,7 +48,7 @@ var versionLine = regexp.MustCompile(`(?m)^__version__\s*=\s*["']([^"']+)["']`)
 // installed as a wheel. The error is the exception's last line.
 func (p *process) importFlyDSL() (flydsl, error) {
 	if p.set.has("not_built", "") {
-		return flydsl{}, errors.New("ModuleNotFoundError: No module named 'flydsl'")
+		return flydsl{}, said("ModuleNotFoundError: No module named 'flydsl'")
 	}
 	for _, dir := range filepath.SplitList(p.env.get("PYTHONPATH")) {
 		file := filepath.Join(dir, "flydsl", "__init__.py")
@@ -62,10 +62,10 @@ func (p *process) importFlyDSL() (flydsl, error) {
 		}
 		libs := filepath.Join(dir, "flydsl", "_mlir", "_mlir_libs")
 		if _, err := os.Stat(filepath.Join(dir, "flydsl", "_mlir")); err != nil {
-			return found, errors.New("ModuleNotFoundError: No module named 'flydsl._mlir'")
+			return found, said("ModuleNotFoundError: No module named 'flydsl._mlir'")
 		}
 		if m, _ := filepath.Glob(filepath.Join(libs, "_mlirDialectsFly*.so")); len(m) == 0 {
-			return found, errors.New("ImportError: cannot import name '_mlirDialectsFly' from 'flydsl._mlir._mlir_libs' (unknown location)")
+			return found, said("ImportError: cannot import name '_mlirDialectsFly' from 'flydsl._mlir._mlir_libs' (unknown location)")
 		}
 		return found, nil
 	}
@@ -85,7 +85,7 @@ func (p *process) runCode(code string) int {
 	case strings.Contains(code, "flydsl"):
 		found, err := p.importFlyDSL()
 		if err == nil && noTorch && strings.Contains(code, "flydsl.compiler") {
-			err = errors.New("ModuleNotFoundError: No module named 'torch'")
+			err = said("ModuleNotFoundError: No module named 'torch'")
 		}
 		if err != nil {
 			return p.raise("<string>", err)
@@ -96,7 +96,7 @@ func (p *process) runCode(code string) int {
 		return 0
 	case strings.Contains(code, "torch"):
 		if noTorch {
-			return p.raise("<string>", errors.New("ModuleNotFoundError: No module named 'torch'"))
+			return p.raise("<string>", said("ModuleNotFoundError: No module named 'torch'"))
 		}
 		if strings.Contains(code, "print") {
 			fmt.Fprintln(p.stdout, "2.8.0+rocm7.2.simulated")

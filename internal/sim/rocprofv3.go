@@ -350,5 +350,5 @@ func (p *process) spawn(app []string, env environment) int {
 
 // traceback is an uncaught Python exception as the script's own interpreter prints it.
 func traceback(kind, format string, a ...any) error {
-	return fmt.Errorf("Traceback (most recent call last):\n  File \"/opt/rocm/bin/rocprofv3\", line 1860, in <module>\n    ec = main(sys.argv[1:])\n%s: %s", kind, fmt.Sprintf(format, a...))
+	return saidf("Traceback (most recent call last):\n  File \"/opt/rocm/bin/rocprofv3\", line 1860, in <module>\n    ec = main(sys.argv[1:])\n%s: %s", kind, fmt.Sprintf(format, a...))
 }

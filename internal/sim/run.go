@@ -2,7 +2,6 @@ package sim
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -135,7 +134,7 @@ func (r *run) imports() error {
 		return err
 	}
 	if r.set.has("torch_missing", "") {
-		return errors.New("ModuleNotFoundError: No module named 'torch'")
+		return said("ModuleNotFoundError: No module named 'torch'")
 	}
 	return nil
 }
@@ -143,13 +142,13 @@ func (r *run) imports() error {
 // needs checks what the test itself asks for before it launches anything.
 func (r *run) needs(w *workload) error {
 	for _, module := range w.Requires {
-		return fmt.Errorf("Skipped: could not import '%s': No module named '%s'", module, module)
+		return saidf("Skipped: could not import '%s': No module named '%s'", module, module)
 	}
 	if r.gpu < 0 || r.set.has("no_gpu", "") {
-		return errors.New("RuntimeError: No HIP GPUs are available")
+		return said("RuntimeError: No HIP GPUs are available")
 	}
 	if w.GPUs > r.visibleCount() {
-		return fmt.Errorf("Skipped: needs >=%d GPUs", w.GPUs)
+		return saidf("Skipped: needs >=%d GPUs", w.GPUs)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (s *session) configure() error {
 	c.prefix = filepath.Join(c.dir, filepath.FromSlash(s.expand(name)))
 	for word := range strings.SplitSeq(e.get("ROCPROF_OUTPUT_FORMAT"), ",") {
 		if !slices.Contains([]string{"csv", "json", "pftrace", "otf2", "rocpd"}, strings.ToLower(word)) {
-			return fmt.Errorf("Unsupported output format type: %s", strings.ToUpper(word))
+			return saidf("Unsupported output format type: %s", strings.ToUpper(word))
 		}
 		c.formats = append(c.formats, strings.ToLower(word))
 	}
@@ -291,7 +291,7 @@ func (s *session) write(path string, logged bool, fill func(w io.Writer) error) 
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil && full {
 		_ = os.WriteFile(path, nil, 0o644)
-		err = fmt.Errorf("No space left on device")
+		err = saidf("No space left on device")
 	}
 	if err == nil {
 		err = writeFile(path, fill)

@@ -66,3 +66,10 @@ func Main(name string, args []string, stdin io.Reader, stdout, stderr io.Writer,
 }
 
 func (p *process) errf(format string, a ...any) { fmt.Fprintf(p.stderr, format+"\n", a...) }
+
+// said is a message in the words of the program that is stood in for; they are not ours to change.
+type said string
+
+func (s said) Error() string { return string(s) }
+
+func saidf(format string, a ...any) error { return said(fmt.Sprintf(format, a...)) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,12 +14,35 @@ import (
 	"time"
 )
 
-// The test binary is the flyprof-mcp of these tests: run with the hidden verb it is a stand-in.
+// program is the flyprof-mcp of these tests: this test binary, which runs as a stand-in when it is given the hidden verb.
+// Starting a binary with the race detector takes half a second, and the tests start hundreds; there it is a plain build.
+var (
+	program      string
+	raceDetector bool
+)
+
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == ExecVerb {
 		os.Exit(Main(os.Args[2], os.Args[3:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 	}
-	os.Exit(m.Run())
+	var err error
+	if program, err = os.Executable(); err != nil {
+		panic(err)
+	}
+	dir, err := os.MkdirTemp("", "sim")
+	if err != nil {
+		panic(err)
+	}
+	if plain := filepath.Join(dir, "standin"+filepath.Ext(program)); raceDetector {
+		if out, err := exec.Command("go", "build", "-o", plain, "./testdata/standin").CombinedOutput(); err == nil {
+			program = plain
+		} else {
+			fmt.Fprintf(os.Stderr, "the test binary stands in: %v: %s", err, out)
+		}
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // outcome is how a stand-in ended.
@@ -54,11 +78,7 @@ func start(t *testing.T, dir string, env []string, argv ...string) outcome {
 
 func self(t testing.TB) string {
 	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return program
 }
 
 // demo writes the demo checkout for one test.
