@@ -177,17 +177,39 @@ func (p problem) operator() operator {
 	return newRows(p)
 }
 
-// words cuts a kernel's name at everything that is no letter or digit, and between letters and the digits behind them:
-// "moe_gemm1_stage2" gives moe, gemm, 1, gemm1, stage, 2, stage2.
+// words cuts a kernel's name at everything that is no letter or digit. A word is there whole, without the digits behind
+// it, and cut where a capital follows a small letter: "vecAddKernel_gemm1" gives vecaddkernel, vec, add, kernel, gemm1, gemm.
 func words(name string) []string {
 	var out []string
-	for _, w := range strings.FieldsFunc(strings.ToLower(short(name)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	add := func(w string) {
+		w = strings.ToLower(w)
 		out = append(out, w)
 		if letters := strings.TrimRightFunc(w, unicode.IsDigit); letters != w && letters != "" {
 			out = append(out, letters)
 		}
 	}
+	for _, w := range strings.FieldsFunc(short(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		add(w)
+		if parts := camel(w); len(parts) > 1 {
+			for _, part := range parts {
+				add(part)
+			}
+		}
+	}
 	return out
+}
+
+// camel cuts a word in front of each capital that follows a small letter.
+func camel(w string) []string {
+	var parts []string
+	start, small := 0, false
+	for i, r := range w {
+		if small && unicode.IsUpper(r) {
+			parts, start = append(parts, w[start:i]), i
+		}
+		small = unicode.IsLower(r)
+	}
+	return append(parts, w[start:])
 }
 
 // bytesOf is the memory that so many elements of a width take.

@@ -20,26 +20,24 @@ type rowOperator struct {
 
 // The first row whose words the kernel's name has is taken; the last has none and fits any.
 var rowOperators = []rowOperator{
-	{"softmax backward", []string{"softmax", "bwd"}, 2, 1, 0, 4},          // y*dy, sum, subtract, scale
-	{"softmax", []string{"softmax"}, 1, 1, 0, 5},                          // max, subtract, exp, sum, scale
-	{"fused add and rmsnorm", []string{"add", "rmsnorm"}, 2, 2, 1, 5},     // and writes the residual
-	{"rmsnorm backward", []string{"rmsnorm", "bwd"}, 2, 1, 1, 8},          //
-	{"rmsnorm", []string{"rmsnorm"}, 1, 1, 1, 4},                          // square, sum, scale, weight
-	{"fused add and layernorm", []string{"add", "layernorm"}, 2, 2, 2, 8}, //
-	{"layernorm backward", []string{"layernorm", "bwd"}, 2, 1, 1, 10},     //
-	{"layernorm", []string{"layernorm"}, 1, 1, 2, 7},                      // sum, subtract, square, sum, scale, weight, bias
-	{"quantisation", []string{"quant"}, 1, 1, 0, 3},                       // abs, max, scale
-	{"a reduction along rows, one read and one write", nil, 1, 1, 0, 5},   //
+	{"softmax backward", []string{"softmax", "bwd"}, 2, 1, 0, 4},      // y*dy, sum, subtract, scale
+	{"softmax", []string{"softmax"}, 1, 1, 0, 5},                      // max, subtract, exp, sum, scale
+	{"fused add and rmsnorm", []string{"add", "rmsnorm"}, 2, 2, 1, 5}, // and writes the residual
+	{"rmsnorm backward", []string{"rmsnorm", "bwd"}, 2, 1, 1, 8},
+	{"rmsnorm", []string{"rmsnorm"}, 1, 1, 1, 4}, // square, sum, scale, weight
+	{"fused add and layernorm", []string{"add", "layernorm"}, 2, 2, 2, 8},
+	{"layernorm backward", []string{"layernorm", "bwd"}, 2, 1, 1, 10},
+	{"layernorm", []string{"layernorm"}, 1, 1, 2, 7}, // sum, subtract, square, sum, scale, weight, bias
+	{"quantisation", []string{"quant"}, 1, 1, 0, 3},  // abs, max, scale
+	{"a reduction along rows, one read and one write", nil, 1, 1, 0, 5},
 }
 
 var flatOperators = []rowOperator{
+	{"gated activation", []string{"silu", "mul"}, 2, 1, 0, 5}, // exp, add, divide, two multiplies
 	{"vector add", []string{"add"}, 2, 1, 0, 1},
-	{"vector add", []string{"vecadd"}, 2, 1, 0, 1},
-	{"vector add", []string{"vecaddkernel"}, 2, 1, 0, 1},
 	{"multiply", []string{"mul"}, 2, 1, 0, 1},
-	{"gated activation", []string{"silu", "mul"}, 2, 1, 0, 5},
 	{"copy", []string{"copy"}, 1, 1, 0, 0},
-	{"quantisation", []string{"quant"}, 1, 1, 0, 2},
+	{"quantisation", []string{"quant"}, 1, 1, 0, 2}, // scale, round
 	{"an elementwise function, one read and one write", nil, 1, 1, 0, 2},
 }
 
@@ -128,7 +126,7 @@ func (o rows) threads(Tile) int { return rowThreads }
 func (o rows) lds(Tile) int64 { return 2 * rowThreads / 64 * 8 }
 
 func (o rows) vgprs(t Tile) int {
-	kept := min(keptElements, ceilInt(t.BM*t.BN, rowThreads))
+	kept := int(min(keptElements, ceilDiv(float64(t.BM)*o.n, rowThreads)))
 	return kept*registersOf(vectorType(o.in)) + baseVGPRs
 }
 
@@ -139,10 +137,11 @@ func registersOf(dtype string) int {
 	return 1
 }
 
-// candidates has one tile: a row for each workgroup, or for each wave where a wave's loads cover the row.
+// candidates has one tile: a row for each workgroup, or for each wave where a wave's loads cover the row. BN is what all
+// lanes load at a time.
 func (o rows) candidates(soc.SoC) []Tile {
 	perWave := 64 * vectorElements(o.in)
-	t := Tile{BM: 1, BN: int(min(powerOfTwo(o.n), rowThreads*keptElements)), BK: 1, Buffers: 1}
+	t := Tile{BM: 1, BN: int(min(powerOfTwo(o.n), stepElements(o.in))), BK: 1, Buffers: 1}
 	if o.n <= float64(perWave) && o.m > 1 {
 		t.BM = int(min(rowThreads/64, powerOfTwo(o.m)))
 	}
@@ -154,7 +153,7 @@ func (o rows) why(t Tile, s soc.SoC) string {
 	switch {
 	case t.BM > 1:
 		text = fmt.Sprintf("a wave's loads cover a row of %.0f, so each of %d waves has one: %s of %d CUs", o.n, t.BM, rounds(o.workgroups(o.m, t), s.CUs), s.CUs)
-	case o.n > float64(t.BN):
+	case o.n > rowThreads*keptElements:
 		text += fmt.Sprintf("; a row of %.0f does not fit the registers and is read more than once, which the compulsory traffic does not count", o.n)
 	}
 	return text
@@ -217,7 +216,7 @@ func (o flat) vgprs(t Tile) int {
 
 // candidates is a full-width load for each lane, narrower while the grid leaves CUs idle.
 func (o flat) candidates(s soc.SoC) []Tile {
-	bn := rowThreads * vectorElements(o.in)
+	bn := int(stepElements(o.in))
 	for bn > rowThreads && ceilDiv(o.m*o.n, float64(bn)) < float64(s.CUs) {
 		bn /= 2
 	}
@@ -233,6 +232,11 @@ func (o flat) misfit(t Tile) string { return rows(o).misfit(t) }
 // vectorElements is how many elements the widest load of a lane brings, a power of two.
 func vectorElements(in element) int {
 	return lineElements(element{aBits: in.aBits}) * vectorBytes / 128
+}
+
+// stepElements is what a workgroup loads at a time.
+func stepElements(in element) float64 {
+	return min(float64(rowThreads*vectorElements(in)), maxTileSide)
 }
 
 // powerOfTwo rounds up.
