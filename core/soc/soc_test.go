@@ -147,6 +147,7 @@ func TestOccupancy(t *testing.T) {
 		{"half of gfx950's LDS", "MI350X", 32, 0, 81920, 256, 32, 8, 2, "lds"},
 		{"more LDS than there is", "MI300X", 32, 0, 65537, 256, 32, 0, 0, "lds"},
 		{"the same fits on gfx950", "MI350X", 32, 0, 65537, 256, 32, 8, 2, "lds"},
+		{"54,000 bytes are 43 x 1,280 on gfx950: 2 fit, not 3", "MI350X", 32, 0, 54000, 256, 32, 8, 2, "lds"},
 		{"16 waves in 28 slots", "MI300X", 72, 0, 0, 1024, 72, 16, 1, "vgpr"},
 		{"10 waves in 32 slots", "MI300X", 32, 0, 0, 640, 32, 30, 3, "workgroup"},
 		{"256+256: one wave a SIMD", "MI350X", 256, 256, 0, 256, 512, 4, 1, "vgpr"},

@@ -342,6 +342,23 @@ func TestLatentAttentionReadsItsKeysOnce(t *testing.T) {
 	}
 }
 
+// A, B and C of 1,024 squared, in bytes an element of each: the output is bf16 where the input is narrower than 16 bits.
+func TestElementTypesHaveTheirWidths(t *testing.T) {
+	for dtype, each := range map[string]float64{
+		"bf16": 2 + 2 + 2, "half": 2 + 2 + 2, "f32": 4 + 4 + 4, "f64": 8 + 8 + 8, "fp8": 1 + 1 + 2, "int8": 1 + 1 + 2, "int8smooth": 1 + 1 + 2,
+		"int4": 1 + 0.5 + 2, "a8w4": 1 + 0.5 + 2, "a16w4": 2 + 0.5 + 2, "int4_bf16": 2 + 0.5 + 2, "fp6": 0.75 + 0.75 + 2, "fp4": 0.5 + 0.5 + 2, "": 2 + 2 + 2,
+	} {
+		d, _, err := Advise(Input{Kernel: "gemm", Category: GEMM, Problem: Problem{Dims: dims("M=1024 N=1024 K=1024"), DType: dtype}, SoC: product(t, "MI350X")})
+		if err != nil || d.Roofline.Whole.Bytes != each*1024*1024 {
+			t.Errorf("%q: %g bytes, want %g (%v)", dtype, d.Roofline.Whole.Bytes, each*1024*1024, err)
+		}
+	}
+	d, _, err := Advise(Input{Kernel: "gemm", Category: GEMM, Problem: Problem{Dims: dims("M=1024 N=1024 K=1024"), DType: "fp8"}, OutDType: "f32", SoC: product(t, "MI350X")})
+	if err != nil || d.Roofline.Whole.Bytes != (1+1+4)*1024*1024 || d.Problem.OutDType != "f32" {
+		t.Errorf("an f32 output: %g bytes, %s (%v)", d.Roofline.Whole.Bytes, d.Problem.OutDType, err)
+	}
+}
+
 func TestTailVerdicts(t *testing.T) {
 	for _, c := range []struct {
 		workgroups, cus int64
