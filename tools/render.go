@@ -1,0 +1,81 @@
+package tools
+
+import (
+	"fmt"
+
+	"github.com/flyprof/flyprof-mcp/core/envelope"
+	"github.com/flyprof/flyprof-mcp/core/request"
+	"github.com/flyprof/flyprof-mcp/schemas/jsontree"
+)
+
+// program is how the command line is called in argv.
+const program = "flyprof-mcp"
+
+// maxArgv is the longest value, in bytes, that a command line is written out for: more does not belong on one.
+const maxArgv = 4096
+
+// Renderer renders next actions for the clients of these tools: a call has the tool's name, its arguments and the same
+// call on the command line. A call of a tool that is left out becomes a question to the user that names the tool, says
+// why it is not served and keeps the command line; a call of a verb that no tool has is left out.
+func (s Served) Renderer() envelope.Renderer { return mcpRenderer{s} }
+
+type mcpRenderer struct{ served Served }
+
+// Render implements envelope.Renderer.
+func (r mcpRenderer) Render(a envelope.Action) (envelope.WireAction, bool) {
+	w := envelope.WireAction{Action: a.Kind, URI: a.URI, Reason: a.Reason, Confidence: a.Confidence}
+	if a.Kind != envelope.CallTool {
+		return w, true
+	}
+	if a.Args == nil {
+		return w, false
+	}
+	raw, err := jsontree.Marshal(a.Args)
+	if err != nil {
+		return w, false
+	}
+	w.Argv = Argv(a.Args)
+	if t, ok := r.served.Tools.ByVerb(a.Args.Verb()); ok {
+		w.Tool, w.Arguments = t.Name, envelope.Object(raw)
+		return w, true
+	}
+	out, ok := r.served.LeftOut[a.Args.Verb()]
+	if !ok {
+		return w, false
+	}
+	w.Action = envelope.AskUser
+	w.Reason = fmt.Sprintf("%s is not served here: %s. Ask the user to run the command line in argv, or to serve the tool: %s", out.Tool, out.Why, a.Reason)
+	return w, true
+}
+
+// CommandLine renders next actions for people and scripts: argv in the place of tools and their arguments.
+func CommandLine() envelope.Renderer { return commandLine{} }
+
+type commandLine struct{}
+
+// Render implements envelope.Renderer.
+func (commandLine) Render(a envelope.Action) (envelope.WireAction, bool) {
+	w := envelope.WireAction{Action: a.Kind, URI: a.URI, Reason: a.Reason, Confidence: a.Confidence}
+	switch a.Kind {
+	case envelope.CallTool:
+		w.Argv = Argv(a.Args)
+	case envelope.ReadResource:
+		w.Argv = Argv(request.Read{URI: a.URI})
+	default:
+		return w, true
+	}
+	return w, w.Argv != nil
+}
+
+// Positional gives the argument (by its JSON name) that a verb's command line takes without a flag, "" where there is none.
+func Positional(verb request.Verb) string {
+	switch verb {
+	case request.VerbCapture, request.VerbTile:
+		return "kernel"
+	case request.VerbStatus, request.VerbCancel:
+		return "run_id"
+	case request.VerbRead:
+		return "uri"
+	}
+	return ""
+}
