@@ -1,0 +1,270 @@
+package stdio
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// session is what the server knows of the client at the other end. Nothing that outlives the connection hangs on it.
+type session struct {
+	id            string
+	notifications chan mcp.JSONRPCNotification
+	// flushes asks the pump to send all that waits, and to close the channel that it is given.
+	flushes chan chan struct{}
+	stopped chan struct{}
+
+	mu          sync.Mutex
+	initialized bool
+	level       mcp.LoggingLevel
+	version     string
+	client      mcp.Implementation
+	caps        mcp.ClientCapabilities
+	// subscribed are the URIs of resources/subscribe (before 2026-07-28), listeners the open subscriptions/listen.
+	subscribed map[string]bool
+	listeners  map[*listener]mcp.SubscriptionFilter
+}
+
+// The optional interfaces of the library that the session answers to.
+var (
+	_ server.SessionWithLogging               = (*session)(nil)
+	_ server.SessionWithClientInfo            = (*session)(nil)
+	_ server.SessionWithProtocolVersion       = (*session)(nil)
+	_ server.SessionWithResourceSubscriptions = (*session)(nil)
+	_ server.SessionWithSubscriptionFilter    = (*session)(nil)
+	_ server.SessionWithResourceSubscriptions = (*listener)(nil)
+	_ server.SessionWithSubscriptionFilter    = (*listener)(nil)
+)
+
+func newSession() *session {
+	return &session{
+		id: "stdio-" + rand.Text(), notifications: make(chan mcp.JSONRPCNotification, 256),
+		flushes: make(chan chan struct{}), stopped: make(chan struct{}),
+		// "error" is what the library's own stdio session starts with.
+		level: mcp.LoggingLevelError, subscribed: map[string]bool{}, listeners: map[*listener]mcp.SubscriptionFilter{},
+	}
+}
+
+// SessionID implements server.ClientSession.
+func (s *session) SessionID() string { return s.id }
+
+// NotificationChannel implements server.ClientSession.
+func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification { return s.notifications }
+
+// Initialize implements server.ClientSession.
+func (s *session) Initialize() { s.locked(func() { s.initialized = true }) }
+
+// Initialized implements server.ClientSession.
+func (s *session) Initialized() (is bool) { s.locked(func() { is = s.initialized }); return is }
+
+// SetLogLevel implements server.SessionWithLogging.
+func (s *session) SetLogLevel(level mcp.LoggingLevel) { s.locked(func() { s.level = level }) }
+
+// GetLogLevel implements server.SessionWithLogging.
+func (s *session) GetLogLevel() (level mcp.LoggingLevel) {
+	s.locked(func() { level = s.level })
+	return level
+}
+
+// SetProtocolVersion records what initialize agreed on.
+func (s *session) SetProtocolVersion(version string) { s.locked(func() { s.version = version }) }
+
+// ProtocolVersion implements server.SessionWithProtocolVersion.
+func (s *session) ProtocolVersion() (version string) {
+	s.locked(func() { version = s.version })
+	return version
+}
+
+// SetClientInfo implements server.SessionWithClientInfo.
+func (s *session) SetClientInfo(client mcp.Implementation) { s.locked(func() { s.client = client }) }
+
+// GetClientInfo implements server.SessionWithClientInfo.
+func (s *session) GetClientInfo() (client mcp.Implementation) {
+	s.locked(func() { client = s.client })
+	return client
+}
+
+// SetClientCapabilities implements server.SessionWithClientInfo.
+func (s *session) SetClientCapabilities(caps mcp.ClientCapabilities) {
+	s.locked(func() { s.caps = caps })
+}
+
+// GetClientCapabilities implements server.SessionWithClientInfo.
+func (s *session) GetClientCapabilities() (caps mcp.ClientCapabilities) {
+	s.locked(func() { caps = s.caps })
+	return caps
+}
+
+// maxSubscriptions bounds what a client can make the session remember.
+const maxSubscriptions = 10_000
+
+// SubscribeToResource implements server.SessionWithResourceSubscriptions.
+func (s *session) SubscribeToResource(uri string) {
+	s.locked(func() {
+		if len(s.subscribed) < maxSubscriptions {
+			s.subscribed[uri] = true
+		}
+	})
+}
+
+// UnsubscribeFromResource implements server.SessionWithResourceSubscriptions.
+func (s *session) UnsubscribeFromResource(uri string) { s.locked(func() { delete(s.subscribed, uri) }) }
+
+// SubscribedResources gives the URIs of both eras' subscriptions.
+func (s *session) SubscribedResources() (uris []string) {
+	s.locked(func() {
+		all := maps.Clone(s.subscribed)
+		for _, filter := range s.listeners {
+			for _, uri := range filter.ResourceSubscriptions {
+				all[uri] = true
+			}
+		}
+		uris = slices.Sorted(maps.Keys(all))
+	})
+	return uris
+}
+
+// IsSubscribedToResource implements server.SessionWithResourceSubscriptions.
+func (s *session) IsSubscribedToResource(uri string) bool {
+	return slices.Contains(s.SubscribedResources(), uri)
+}
+
+// SetSubscriptionFilter is for listeners; the session itself has no filter.
+func (s *session) SetSubscriptionFilter(mcp.SubscriptionFilter) {}
+
+// SubscriptionFilter gives the union of the open listeners' filters.
+func (s *session) SubscriptionFilter() (union mcp.SubscriptionFilter, active bool) {
+	s.locked(func() {
+		for _, f := range s.listeners {
+			active = true
+			union.ToolsListChanged = union.ToolsListChanged || f.ToolsListChanged
+			union.PromptsListChanged = union.PromptsListChanged || f.PromptsListChanged
+			union.ResourcesListChanged = union.ResourcesListChanged || f.ResourcesListChanged
+		}
+	})
+	return union, active
+}
+
+func (s *session) locked(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// pump writes notifications until stop.
+func (s *session) pump(stop <-chan struct{}, write func(mcp.JSONRPCNotification)) {
+	defer close(s.stopped)
+	send := func(n mcp.JSONRPCNotification) {
+		for _, copied := range s.address(n) {
+			write(copied)
+		}
+	}
+	for {
+		select {
+		case n := <-s.notifications:
+			send(n)
+		case done := <-s.flushes:
+			for more := true; more; {
+				select {
+				case n := <-s.notifications:
+					send(n)
+				default:
+					more = false
+				}
+			}
+			close(done)
+		case <-stop:
+			return
+		}
+	}
+}
+
+// flush returns when every notification that was queued before is written: a reply must not overtake them. The pump itself
+// does it, so that none is in its hand meanwhile; an empty queue alone would not show that.
+func (s *session) flush() {
+	done := make(chan struct{})
+	select {
+	case s.flushes <- done:
+	case <-s.stopped:
+		return
+	}
+	select {
+	case <-done:
+	case <-s.stopped:
+	}
+}
+
+// address makes the copies of a notification that its readers expect: since 2026-07-28 one for each open listener that
+// asked for it, marked with the listener's id; before, one without a mark.
+func (s *session) address(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
+	wants := listChanged[n.Method]
+	uri, _ := n.Params.AdditionalFields["uri"].(string)
+	if n.Method == mcp.MethodNotificationResourceUpdated {
+		wants = func(f mcp.SubscriptionFilter) bool { return slices.Contains(f.ResourceSubscriptions, uri) }
+	}
+	if wants == nil {
+		return []mcp.JSONRPCNotification{n}
+	}
+	var out []mcp.JSONRPCNotification
+	s.locked(func() {
+		for l, filter := range s.listeners {
+			if wants(filter) {
+				out = append(out, marked(n, l.id))
+			}
+		}
+		legacy := len(s.listeners) == 0
+		if n.Method == mcp.MethodNotificationResourceUpdated {
+			legacy = s.subscribed[uri] || legacy
+		}
+		if legacy {
+			out = append(out, n)
+		}
+	})
+	return out
+}
+
+var listChanged = map[string]func(mcp.SubscriptionFilter) bool{
+	mcp.MethodNotificationToolsListChanged:     func(f mcp.SubscriptionFilter) bool { return f.ToolsListChanged },
+	mcp.MethodNotificationPromptsListChanged:   func(f mcp.SubscriptionFilter) bool { return f.PromptsListChanged },
+	mcp.MethodNotificationResourcesListChanged: func(f mcp.SubscriptionFilter) bool { return f.ResourcesListChanged },
+}
+
+func marked(n mcp.JSONRPCNotification, id json.RawMessage) mcp.JSONRPCNotification {
+	meta := maps.Clone(n.Params.Meta)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta[mcp.MetaKeySubscriptionID] = id
+	n.Params.Meta = meta
+	return n
+}
+
+// listener is the session as one subscriptions/listen request sees it: its filter and its URIs live as long as it does.
+// Several may be open at once, which the library's one filter per session does not foresee.
+type listener struct {
+	*session
+	id json.RawMessage
+}
+
+// SetSubscriptionFilter records what this request asked for; the zero filter ends it.
+func (l *listener) SetSubscriptionFilter(filter mcp.SubscriptionFilter) {
+	l.locked(func() {
+		if filter.IsEmpty() {
+			delete(l.listeners, l)
+			return
+		}
+		filter.ResourceSubscriptions = slices.Clone(filter.ResourceSubscriptions[:min(len(filter.ResourceSubscriptions), maxSubscriptions)])
+		l.listeners[l] = filter
+	})
+}
+
+// SubscribeToResource has nothing to do: the URIs are part of the filter.
+func (l *listener) SubscribeToResource(string) {}
+
+// UnsubscribeFromResource has nothing to do: the filter ends with the request.
+func (l *listener) UnsubscribeFromResource(string) {}
