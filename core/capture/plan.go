@@ -1,0 +1,49 @@
+package capture
+
+import (
+	"time"
+
+	"github.com/flyprof/flyprof-mcp/core/worktree"
+)
+
+// Defaults of a capture (design section 6).
+const (
+	DefaultTimeoutS   = 1200
+	DefaultWaitS      = 45
+	maxDiscoverS      = 900
+	DefaultTargetCU   = 1
+	DefaultBufferSize = 96 << 20
+	// maxWorkloadRuns caps what automatic retries inside one run may cost.
+	maxWorkloadRuns = 12
+)
+
+// Tools are the programs that a capture starts. Each is an argv prefix, so that the simulated ones and wrappers fit.
+type Tools struct {
+	Rocprofv3      []string `json:"rocprofv3"`
+	Python         []string `json:"python"`
+	ATTLibraryPath []string `json:"att_library_path,omitempty"`
+	// Env is set for every child in the end: the simulated GPU's switches.
+	Env []string `json:"env,omitempty"`
+	// Simulated is the architecture of the simulated GPU, empty on real hardware.
+	Simulated string `json:"simulated,omitempty"`
+}
+
+// Plan is plan.json: all that the supervisor needs, resolved before it starts.
+type Plan struct {
+	Tools      Tools               `json:"tools"`
+	Kernel     *worktree.Kernel    `json:"kernel,omitempty"`
+	Invocation worktree.Invocation `json:"invocation"`
+	// Named says that the request named a launched symbol in full.
+	Symbol string `json:"symbol,omitempty"`
+	GPU    GPU    `json:"gpu"`
+	// Env is the whole environment of the workload, without what each phase adds.
+	Env        []string   `json:"env"`
+	StopGraceS int        `json:"stop_grace_s"`
+	Provenance Provenance `json:"provenance"`
+	// Retry is the budget as it stands for this run.
+	RetriesUsed   int `json:"retries_used"`
+	RetriesBudget int `json:"retries_budget"`
+}
+
+// Grace is the time between SIGTERM and SIGKILL.
+func (p Plan) Grace() time.Duration { return time.Duration(p.StopGraceS) * time.Second }

@@ -1,0 +1,297 @@
+package capture
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flyprof/flyprof-mcp/core/envelope"
+	"github.com/flyprof/flyprof-mcp/core/gpu"
+	"github.com/flyprof/flyprof-mcp/core/jail"
+	"github.com/flyprof/flyprof-mcp/core/request"
+	"github.com/flyprof/flyprof-mcp/core/rocprof"
+	"github.com/flyprof/flyprof-mcp/core/worktree"
+)
+
+// Preparer resolves requests by the settings in force. It starts no process.
+type Preparer struct {
+	Tools Tools
+	// Worktree is the configured checkout; Jail holds it and what --allow-path names.
+	Worktree string
+	Jail     jail.Jail
+	Recipes  string
+	// GPU is the default index inside the inherited mask.
+	GPU        int
+	StopGraceS int
+	Version    string
+	// SysRoot is where /sys and /proc are found: "/" but in tests.
+	SysRoot string
+	Environ []string
+}
+
+// Prepare implements Service.Prepare. Every error is one that the caller can mend before anything is started.
+func (p Preparer) Prepare(ctx context.Context, in request.Capture) (Prepared, error) {
+	if p.Tools.Simulated == "" && runtime.GOOS != "linux" {
+		return Prepared{}, envelope.Build(envelope.PlatformUnsupported, envelope.Facts{
+			Message: "captures on real hardware need Linux; this is " + runtime.GOOS, Request: &in, Evidence: envelope.Evidence{Found: runtime.GOOS, Needed: "linux"},
+		})
+	}
+	if len(p.Tools.Rocprofv3) == 0 {
+		return Prepared{}, envelope.Build(envelope.Rocprofv3Missing, envelope.Facts{
+			Message: "rocprofv3 was not found", Request: &in,
+			Evidence: envelope.Evidence{Setting: "--rocprofv3 (FLYPROF_ROCPROFV3)", LookedAt: RocprofPlaces(p.getenv)},
+		})
+	}
+	in = normalise(in)
+	if in.IterRange != "" {
+		set, err := rocprof.ParseIterRange(in.IterRange)
+		if err != nil {
+			return Prepared{}, err
+		}
+		in.IterRange = set.String()
+	}
+	tree, listing, err := p.open(ctx, in)
+	if err != nil {
+		return Prepared{}, err
+	}
+	plan := Plan{Tools: p.Tools, StopGraceS: p.StopGraceS}
+	if err := p.invocation(tree, listing, in, &plan); err != nil {
+		return Prepared{}, withRequest(err, in)
+	}
+	if plan.GPU, err = p.selectGPU(ctx, in); err != nil {
+		return Prepared{}, withRequest(err, in)
+	}
+	build, warnings, err := tree.Build(p.getenv)
+	if err != nil {
+		return Prepared{}, withRequest(err, in)
+	}
+	plan.Env = p.environment(plan, build)
+	p.provenance(ctx, tree, plan.Kernel, &plan)
+	out := Prepared{Request: in, Plan: plan, Warnings: warnings}
+	out.RequestKey, out.SameKey = p.keys(in, plan)
+	return out, nil
+}
+
+// normalise writes the defaults out, so that the same request is the same text.
+func normalise(in request.Capture) request.Capture {
+	if in.Tag == "" {
+		in.Tag = "big"
+	}
+	if in.Target == "" {
+		in.Target = "flydsl"
+	}
+	if in.TimeoutS == 0 {
+		in.TimeoutS = DefaultTimeoutS
+	}
+	if in.ATTShaderEngineMask == "" {
+		in.ATTShaderEngineMask = "auto"
+	}
+	in.WaitS = nil
+	return in
+}
+
+// withRequest completes an error with the request, so that its actions are calls that can be sent.
+func withRequest(err error, in request.Capture) error {
+	e := envelope.As(err)
+	return envelope.Build(e.Code, envelope.Facts{
+		Message: e.Message, Help: e.Help, Request: &in, Evidence: e.Evidence, Available: e.Available, Candidates: e.Candidates,
+	})
+}
+
+// Root gives the worktree that a call means, jailed. MISSING_PREREQ where none is configured.
+func (p Preparer) Root(argument string) (string, error) {
+	if argument != "" {
+		return p.Jail.Resolve("worktree", argument)
+	}
+	if p.Worktree == "" {
+		return "", envelope.Build(envelope.MissingPrereq, envelope.Facts{
+			Message: "no worktree is configured", Help: "Give --worktree (FLYPROF_WORKTREE), or try the tool with --simulate, which brings its own.",
+			Evidence: envelope.Evidence{Field: "worktree", Setting: "--worktree (FLYPROF_WORKTREE)"},
+		})
+	}
+	return p.Worktree, nil
+}
+
+// List reads the kernels of a worktree, with the configured recipes.
+func (p Preparer) List(ctx context.Context, argument string) (*worktree.Tree, *worktree.Listing, error) {
+	root, err := p.Root(argument)
+	if err != nil {
+		return nil, nil, err
+	}
+	tree, err := worktree.Open(ctx, root)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.Recipes != "" {
+		recipes, err := worktree.LoadRecipes(p.Recipes)
+		if err != nil {
+			return nil, nil, err
+		}
+		tree.UseRecipes(recipes)
+	}
+	listing, err := tree.List(ctx)
+	return tree, listing, err
+}
+
+func (p Preparer) open(ctx context.Context, in request.Capture) (*worktree.Tree, *worktree.Listing, error) {
+	tree, listing, err := p.List(ctx, in.Worktree)
+	if err != nil {
+		return nil, nil, withRequest(err, in)
+	}
+	return tree, listing, nil
+}
+
+// invocation finds out how the kernel is run: by the request's own command, or by the worktree's test of that kernel.
+func (p Preparer) invocation(tree *worktree.Tree, listing *worktree.Listing, in request.Capture, plan *Plan) error {
+	if in.Invocation != "" {
+		return p.custom(tree, listing, in, plan)
+	}
+	k, err := listing.Find(in.Kernel)
+	if err != nil {
+		return err
+	}
+	plan.Kernel = k
+	if in.Kernel != k.Name && in.Kernel != k.TestFile {
+		plan.Symbol = in.Kernel
+	}
+	inv, err := tree.Invocation(k, worktree.InvocationRequest{Shape: in.Shape, Args: in.Args})
+	if err != nil {
+		return err
+	}
+	plan.Invocation = *inv
+	return nil
+}
+
+func (p Preparer) custom(tree *worktree.Tree, listing *worktree.Listing, in request.Capture, plan *Plan) error {
+	if in.Shape != "" {
+		return envelope.Build(envelope.ShapeNotBound, envelope.Facts{
+			Message:  "a shape cannot be bound to an invocation of your own",
+			Evidence: envelope.Evidence{Field: "shape", Value: in.Shape, Allowed: "put the shape into the invocation, or leave invocation out"},
+		})
+	}
+	cwd := tree.Root
+	if in.Cwd != "" {
+		dir, err := p.Jail.Resolve("cwd", in.Cwd)
+		if err != nil {
+			return err
+		}
+		cwd = dir
+	}
+	inv, err := tree.CustomInvocation(in.Invocation, cwd, in.Args)
+	if err != nil {
+		return err
+	}
+	plan.Invocation = *inv
+	if k, err := listing.Find(in.Kernel); err == nil && in.Kernel == k.Name {
+		plan.Kernel = k
+	} else {
+		plan.Symbol = in.Kernel
+	}
+	return nil
+}
+
+// selectGPU finds the GPU that an index inside the inherited mask means.
+func (p Preparer) selectGPU(ctx context.Context, in request.Capture) (GPU, error) {
+	index := p.GPU
+	if in.GPU != nil {
+		index = *in.GPU
+	}
+	if p.Tools.Simulated != "" {
+		return GPU{Index: index, KFD: index, HIP: index}, nil
+	}
+	host, err := gpu.Topology(ctx, p.SysRoot, p.getenv)
+	if err != nil {
+		return GPU{}, err
+	}
+	g, err := host.Select(index)
+	if err != nil {
+		return GPU{}, err
+	}
+	return GPU{Index: index, KFD: g.KFDIndex, HIP: g.HIPIndex, BDF: g.BDF}, nil
+}
+
+// environment is the workload's: what may be inherited, the recipe's, the build's, and ours last, so that neither a recipe
+// nor an inherited variable beats the caller's GPU.
+func (p Preparer) environment(plan Plan, build worktree.Build) []string {
+	set := append(slices.Clone(plan.Invocation.Env), build.Env()...)
+	set = append(set, "HIP_VISIBLE_DEVICES="+strconv.Itoa(plan.GPU.HIP))
+	set = append(set, plan.Tools.Env...)
+	return rocprof.Environment(p.Environ, set, append(slices.Clone(plan.Invocation.Unset), "CUDA_VISIBLE_DEVICES"))
+}
+
+func (p Preparer) provenance(ctx context.Context, tree *worktree.Tree, k *worktree.Kernel, plan *Plan) {
+	state := tree.State(ctx, k)
+	host, _ := os.Hostname()
+	plan.Provenance = Provenance{
+		GPU: plan.GPU, Worktree: tree.Root, Commit: state.Commit, Dirty: state.Dirty, SourceHash: state.SourceHash, Host: host,
+		CodegenEnv: rocprof.CodegenEnv(plan.Env), Simulated: plan.Tools.Simulated != "", ServerVersion: p.Version,
+	}
+}
+
+// keys hash the request, and the request with all that its outcome depends on.
+func (p Preparer) keys(in request.Capture, plan Plan) (requestKey, sameKey string) {
+	in.RetryOf, in.Force, in.Rediscover = "", false, false
+	requestKey = hash("request", in, plan.Provenance.Worktree, plan.GPU)
+	sameKey = hash("same", requestKey, plan.Invocation, plan.Env, plan.Provenance.SourceHash, plan.Provenance.Commit, toolStamps(plan.Tools))
+	return requestKey, sameKey
+}
+
+func hash(parts ...any) string {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, part := range parts {
+		_ = enc.Encode(part) // plain structs and strings always encode
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// toolStamps tell whether a program was replaced since: its path, size and time of change.
+func toolStamps(t Tools) []string {
+	var out []string
+	for _, argv := range [][]string{t.Rocprofv3, t.Python} {
+		stamp := strings.Join(argv, " ")
+		if len(argv) > 0 {
+			if info, err := os.Stat(argv[0]); err == nil && t.Simulated == "" {
+				stamp += fmt.Sprintf(" %d %d", info.Size(), info.ModTime().UnixNano())
+			}
+		}
+		out = append(out, stamp)
+	}
+	return out
+}
+
+func (p Preparer) getenv(name string) string {
+	for _, kv := range slices.Backward(p.Environ) {
+		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// RocprofPlaces are where rocprofv3 is looked for when no setting names it.
+func RocprofPlaces(getenv func(string) string) []string {
+	var places []string
+	for _, dir := range filepath.SplitList(getenv("PATH")) {
+		if filepath.IsAbs(dir) {
+			places = append(places, filepath.Join(dir, "rocprofv3"))
+		}
+	}
+	for _, root := range []string{getenv("ROCM_PATH"), getenv("ROCM_HOME"), "/opt/rocm"} {
+		if filepath.IsAbs(root) {
+			places = append(places, filepath.Join(root, "bin", "rocprofv3"))
+		}
+	}
+	versions, _ := filepath.Glob("/opt/rocm-*/bin/rocprofv3")
+	slices.Sort(versions)
+	slices.Reverse(versions)
+	return append(places, versions...)
+}

@@ -1,0 +1,444 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flyprof/flyprof-mcp/core/att"
+	"github.com/flyprof/flyprof-mcp/core/envelope"
+	"github.com/flyprof/flyprof-mcp/core/request"
+	"github.com/flyprof/flyprof-mcp/core/rocprof"
+	"github.com/flyprof/flyprof-mcp/core/soc"
+)
+
+// traceTag takes the trace of one tag: choose the launch and the CUs, run the job, judge what was written. An empty trace
+// is tried once more where the evidence says that the kernel had waves, unless the caller fixed CU or mask.
+func (d *driver) traceTag(ctx context.Context, name string, slot **Tag) error {
+	tag := &Tag{State: "running", Shape: d.plan.Invocation.Shape}
+	*slot = tag
+	choice, err := d.inventory.ChooseLaunch(d.data.Kernel, d.run.Request.Group, d.run.Request.IterRange)
+	if err != nil {
+		return d.failTag(tag, d.withRequest(err))
+	}
+	d.adoptChoice(choice, tag)
+	plan := d.tracePlan(choice)
+	for n := 1; ; n++ {
+		if err := d.enter("att:" + name); err != nil {
+			return d.failTag(tag, err)
+		}
+		got, err := d.traceOnce(ctx, name, n, choice, plan)
+		if err != nil {
+			d.noteAttempt(n, name, plan, "failed", err.Error())
+			return d.failTag(tag, err)
+		}
+		d.fillTag(tag, got, plan)
+		if got.kept != nil {
+			d.noteAttempt(n, name, plan, "kept", fmt.Sprintf("%d waves on the traced CUs; %s", tag.Waves, plan.Why))
+			tag.State = "done"
+			return nil
+		}
+		d.noteAttempt(n, name, plan, "empty", got.why)
+		next, ok := d.another(plan, got)
+		if n > 1 || !ok || d.workloadRuns >= maxWorkloadRuns {
+			return d.failTag(tag, d.emptyError(choice, plan, got))
+		}
+		plan = next
+	}
+}
+
+func (d *driver) failTag(tag *Tag, err error) error {
+	e := envelope.As(err)
+	tag.State, tag.Error = "failed", &TagError{Code: e.Code, Message: e.Message}
+	if envelope.CodeOf(err) == "" {
+		tag.Error = &TagError{Code: envelope.Internal, Message: err.Error()}
+		switch c := err.(type) {
+		case stopped:
+			tag.Error = &TagError{Code: envelope.Cancelled, Message: c.Error()}
+		case timedOut:
+			tag.Error = &TagError{Code: envelope.CaptureTimeout, Message: c.Error()}
+		}
+	}
+	return err
+}
+
+// withRequest completes an error of a lower layer with the run and the request, so that its actions are calls.
+func (d *driver) withRequest(err error) error {
+	e := envelope.As(err)
+	return d.fail(e.Code, envelope.Facts{Message: e.Message, Evidence: e.Evidence, Available: e.Available, Candidates: e.Candidates})
+}
+
+func (d *driver) adoptChoice(c rocprof.Choice, tag *Tag) {
+	d.data.IterRange, d.data.Group = c.Iter, c.Group.ID
+	tag.Grid = &Grid{Workgroups: c.Group.Workgroups, WorkgroupSize: product(c.Group.Workgroup), Source: "measured"}
+	for _, w := range c.Warnings {
+		d.warn(w.Code, w.Message)
+	}
+}
+
+func product(v [3]int64) int64 { return max(v[0], 1) * max(v[1], 1) * max(v[2], 1) }
+
+// tracePlan chooses what the caller left open (design section 6).
+func (d *driver) tracePlan(c rocprof.Choice) TracePlan {
+	r := d.run.Request
+	p := TracePlan{ATTTargetCU: DefaultTargetCU, ATTBufferSize: DefaultBufferSize, ATTGPUIndex: d.plan.GPU.KFD}
+	if r.ATTTargetCU != nil {
+		p.ATTTargetCU = *r.ATTTargetCU
+	}
+	if r.ATTBufferSize != 0 {
+		p.ATTBufferSize = int64(r.ATTBufferSize)
+	}
+	if r.ATTShaderEngineMask != "" && r.ATTShaderEngineMask != "auto" {
+		p.ATTShaderEngineMask, p.Why = r.ATTShaderEngineMask, "the mask was given"
+		return p
+	}
+	mask, why := soc.SEMaskFor(c.Group.Workgroups, d.gpu)
+	p.ATTShaderEngineMask, p.Why = fmt.Sprintf("0x%x", mask), why
+	return p
+}
+
+func (d *driver) noteAttempt(n int, tag string, p TracePlan, result, why string) {
+	d.data.Attempts = append(d.data.Attempts, Attempt{N: n, Tag: tag, ATTTargetCU: p.ATTTargetCU, ATTShaderEngineMask: p.ATTShaderEngineMask, Result: result, Why: why})
+}
+
+// traced is what one ATT job left.
+type traced struct {
+	step      step
+	kept      *dispatch
+	inventory []envelope.Inventory
+	// empty is the dispatch whose occupancy tells where the kernel ran, when none was kept.
+	empty *dispatch
+	why   string
+	files rocprof.Outputs
+}
+
+// dispatch is one dispatch directory and its verdict.
+type dispatch struct {
+	att     *att.Dispatch
+	verdict att.Verdict
+	rel     string
+	// launch is the row of this run's own kernel trace; nil where there is none.
+	launch *rocprof.Launch
+}
+
+func (d *driver) traceOnce(ctx context.Context, tag string, n int, c rocprof.Choice, p TracePlan) (traced, error) {
+	dirName := tag
+	if n > 1 {
+		dirName = fmt.Sprintf("%s_attempt%d", tag, n)
+	}
+	out, err := d.dir("att", dirName)
+	if err != nil {
+		return traced{}, err
+	}
+	mask, err := strconv.ParseUint(p.ATTShaderEngineMask, 0, 64)
+	if err != nil {
+		return traced{}, err
+	}
+	job := rocprof.ATTJob{
+		Kernel: d.data.Kernel, Iter: c.Iter, OutputDir: out, OutputFile: "out_%pid%", TargetCU: p.ATTTargetCU, SEMask: mask, SIMDSelect: 0xf,
+		BufferBytes: p.ATTBufferSize, GPUIndex: p.ATTGPUIndex, LibraryPath: d.plan.Tools.ATTLibraryPath, KernelTrace: true,
+	}
+	text, err := job.JSON()
+	if err != nil {
+		return traced{}, err
+	}
+	jobFile := filepath.Join(d.store.Path(d.run.ID), "jobs", "att_"+dirName+".json")
+	if err := os.WriteFile(jobFile, text, 0o644); err != nil {
+		return traced{}, err
+	}
+	argv := append(append(slices.Clone(d.plan.Tools.Rocprofv3), "-i", jobFile, "--"), d.workload()...)
+	d.workloadRuns++
+	st, err := d.runStep(ctx, "att_"+dirName, argv, d.plan.Env)
+	if err != nil {
+		return traced{step: st}, err
+	}
+	return d.judge(ctx, st, out, c)
+}
+
+// judge decides by the files that were written, never by the exit status alone.
+func (d *driver) judge(ctx context.Context, st step, out string, c rocprof.Choice) (traced, error) {
+	got := traced{step: st}
+	report := d.findings(st)
+	d.adopt(report.Warnings)
+	files, err := rocprof.FindOutputs(out)
+	if err != nil {
+		return got, err
+	}
+	got.files = files
+	all, corrupt := d.openAll(ctx, files, &got)
+	best := d.best(all, c)
+	switch {
+	case best != nil:
+		got.kept = best
+		if report.Primary != nil {
+			d.warn(string(report.Primary.Code), "after the kernel had been traced: "+report.Primary.Message)
+		} else if st.Exit != nil && !st.Exit.OK() {
+			d.warn("WORKLOAD_EXIT", fmt.Sprintf("the test ended with %s after the kernel had been traced", st.exitText()))
+		}
+		return got, nil
+	case corrupt != nil:
+		e := envelope.As(corrupt)
+		return got, d.fail(e.Code, envelope.Facts{Message: e.Message, Evidence: e.Evidence})
+	case report.Primary != nil:
+		return got, d.named(report.Primary, st)
+	case len(all) == 0 && (st.Exit == nil || !st.Exit.OK()):
+		return got, d.unnamed(st)
+	}
+	got.why, got.empty = emptyWhy(files, all, c)
+	return got, nil
+}
+
+// openAll reads every dispatch directory of the job. The error is that of the last unreadable one.
+func (d *driver) openAll(ctx context.Context, files rocprof.Outputs, got *traced) ([]dispatch, error) {
+	launches := map[int64]rocprof.Launch{}
+	for _, path := range files.KernelTraces {
+		part, err := readFile(path, rocprof.ReadKernelTrace)
+		if err != nil {
+			d.warn("KERNEL_TRACE_UNREADABLE", fmt.Sprintf("%s: %v", filepath.Base(path), err))
+			continue
+		}
+		for _, l := range part {
+			launches[l.DispatchID] = l
+		}
+	}
+	var all []dispatch
+	var corrupt error
+	for _, dir := range files.UIDirs {
+		one, err := att.Open(ctx, dir, att.Options{ReadWaves: true})
+		if err != nil {
+			corrupt = err
+			got.inventory = append(got.inventory, envelope.Inventory{Dir: filepath.Base(dir)})
+			continue
+		}
+		x := dispatch{att: one, verdict: one.Verdict(d.data.Kernel), rel: d.relative(dir)}
+		if l, ok := launches[one.Dispatch]; ok {
+			x.launch = &l
+		}
+		if x.verdict.State == "corrupt" {
+			corrupt = x.verdict.Err
+		}
+		got.inventory = append(got.inventory, envelope.Inventory{Dir: filepath.Base(dir), Waves: x.verdict.Waves, Ins: x.verdict.Ins, Mapped: x.verdict.Mapped})
+		all = append(all, x)
+	}
+	return all, corrupt
+}
+
+// best takes the dispatch that was asked for: of the right kernel and grid as far as this run's own kernel trace tells, and
+// among those the one with the most waves.
+func (d *driver) best(all []dispatch, c rocprof.Choice) *dispatch {
+	var fit, other []dispatch
+	for _, x := range all {
+		switch {
+		case x.verdict.State != "kept":
+		case x.launch != nil && (x.launch.Kernel != d.data.Kernel || x.launch.Grid != c.Group.GridItems()):
+			other = append(other, x)
+		default:
+			fit = append(fit, x)
+		}
+	}
+	if len(other) > 0 {
+		d.warn("OTHER_DISPATCH_TRACED", fmt.Sprintf("%d dispatches of another kernel id or grid were traced too and are not counted", len(other)))
+	}
+	if len(fit) == 0 {
+		return nil
+	}
+	sort.SliceStable(fit, func(i, j int) bool { return fit[i].verdict.Waves > fit[j].verdict.Waves })
+	return &fit[0]
+}
+
+// emptyWhy says what kind of empty the trace is (facts of rocprofv3: silence means no match, header-only files an idle SE).
+func emptyWhy(files rocprof.Outputs, all []dispatch, c rocprof.Choice) (string, *dispatch) {
+	for i := range all {
+		if busy := all[i].att.Occupancy.BusyCUs(""); len(busy) > 0 {
+			return fmt.Sprintf("%d workgroups, and no wave ran on the traced CU; waves ran on other CUs of %d traced shader engines", c.Group.Workgroups, len(busy)), &all[i]
+		}
+	}
+	switch {
+	case len(all) > 0:
+		return fmt.Sprintf("%d workgroups, and no wave ran on any traced shader engine", c.Group.Workgroups), &all[0]
+	case len(files.ATTFiles) > 0:
+		return "trace files were written and nothing was decoded from them: the traced GPU or its shader engines were idle", nil
+	default:
+		return fmt.Sprintf("nothing was traced: launch %s of %s never came, in this process", c.Iter, c.Group.Kernel), nil
+	}
+}
+
+// another is the plan for one more attempt: the CU that was busy in most shader engines, or more shader engines. It says
+// false when the caller fixed CU or mask, or when no evidence speaks for another try.
+func (d *driver) another(p TracePlan, got traced) (TracePlan, bool) {
+	r := d.run.Request
+	if r.ATTTargetCU != nil || (r.ATTShaderEngineMask != "" && r.ATTShaderEngineMask != "auto") || got.empty == nil {
+		return p, false
+	}
+	if cu, engines := busiestCU(got.empty.att.Occupancy.BusyCUs("")); engines > 0 {
+		p.ATTTargetCU = cu
+		p.ATTShaderEngineMask, p.Why = "0xffffffff", fmt.Sprintf("CU %d had waves in %d traced shader engines of the attempt before; all engines are traced, since placement differs between runs", cu, engines)
+		return p, true
+	}
+	p.ATTShaderEngineMask, p.Why = "0xffffffff", "no traced shader engine had waves in the attempt before, so all are traced"
+	return p, true
+}
+
+// busiestCU is the CU that ran waves in most shader engines, the lowest among equals.
+func busiestCU(busy map[int][]int) (cu, engines int) {
+	count := map[int]int{}
+	for _, cus := range busy {
+		for _, c := range cus {
+			count[c]++
+		}
+	}
+	for c := range 16 {
+		if count[c] > engines {
+			cu, engines = c, count[c]
+		}
+	}
+	return cu, engines
+}
+
+// emptyError is EMPTY_ATT with the evidence and the calls that it speaks for, best first.
+func (d *driver) emptyError(c rocprof.Choice, p TracePlan, got traced) error {
+	cus := d.gpu.CUs
+	f := envelope.Facts{
+		Message: fmt.Sprintf("%s was traced and no wave ran on a traced CU: %s", d.data.Kernel, got.why),
+		Evidence: envelope.Evidence{
+			Workgroups: c.Group.Workgroups, TargetCUs: cus, DispatchInventory: head(got.inventory, 16), Basis: "the files of the last attempt",
+			Phase: d.run.Phase, Log: logURI(d.run.ID, got.step.Name),
+		},
+	}
+	if bigger, rows := d.largerShape(c, cus); bigger != nil {
+		f.Suggestions = append(f.Suggestions, envelope.Action{
+			Kind: envelope.CallTool, Args: *bigger, Confidence: envelope.High,
+			Reason: fmt.Sprintf("%d workgroups instead of %d, at least two for each of the %d CUs: a wave on the traced CU is likely", rows, c.Group.Workgroups, cus),
+		})
+	}
+	if got.empty != nil {
+		busy := got.empty.att.Occupancy.BusyCUs("")
+		f.Evidence.BusyCUs = map[string][]int{}
+		for se, list := range busy {
+			f.Evidence.BusyCUs[strconv.Itoa(se)] = list
+		}
+		f.Evidence.Basis = "occupancy.json of the last attempt"
+		if cu, engines := busiestCU(busy); engines > 0 {
+			r := d.again()
+			r.ATTTargetCU, r.ATTShaderEngineMask = &cu, "0xffffffff"
+			f.Suggestions = append(f.Suggestions, envelope.Action{
+				Kind: envelope.CallTool, Args: r, Confidence: envelope.Medium,
+				Reason: fmt.Sprintf("keeps the shape and traces CU %d, which had waves in %d shader engines, on all of them", cu, engines),
+			})
+		}
+	}
+	return d.fail(envelope.EmptyATT, f)
+}
+
+// again is the request of this run as a retry of it.
+func (d *driver) again() request.Capture {
+	r := d.run.Request
+	r.WaitS, r.Force, r.RetryOf = nil, false, d.run.ID
+	return r
+}
+
+// largerShape scales the leading dimension so that the measured workgroups grow to two for each CU. The growth is taken to
+// be in proportion, which holds for a leading dimension that the grid is made of; nil where no shape was bound.
+func (d *driver) largerShape(c rocprof.Choice, cus int) (*request.Capture, int64) {
+	if cus == 0 || c.Group.Workgroups <= 0 || !d.plan.Invocation.ShapeBound {
+		return nil, 0
+	}
+	factor := (2*int64(cus) + c.Group.Workgroups - 1) / c.Group.Workgroups
+	if factor < 2 {
+		return nil, 0
+	}
+	shape, ok := scaleLeading(d.plan.Invocation.Shape, factor)
+	if !ok {
+		return nil, 0
+	}
+	r := d.again()
+	r.Shape, r.ATTTargetCU, r.ATTShaderEngineMask = shape, nil, ""
+	return &r, c.Group.Workgroups * factor
+}
+
+// scaleLeading multiplies the first number of a canonical shape such as "64,8192,bf16" or "M=64,N=8192".
+func scaleLeading(shape string, factor int64) (string, bool) {
+	first, rest, more := strings.Cut(shape, ",")
+	name, value, named := strings.Cut(first, "=")
+	if !named {
+		name, value = "", first
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+	if err != nil || n <= 0 || n > (1<<40)/factor {
+		return "", false
+	}
+	out := strconv.FormatInt(n*factor, 10)
+	if named {
+		out = name + "=" + out
+	}
+	if more {
+		out += "," + rest
+	}
+	return out, true
+}
+
+// fillTag writes down what a trace holds.
+func (d *driver) fillTag(tag *Tag, got traced, p TracePlan) {
+	tag.Plan, tag.DispatchInventory = &p, head(got.inventory, 32)
+	if got.step.Exit != nil {
+		tag.CaptureRC = got.step.Exit.Code
+	}
+	tag.CaptureS = seconds(time.Duration(got.step.Seconds * float64(time.Second)))
+	if got.kept == nil {
+		return
+	}
+	v := got.kept.verdict
+	tag.KeptDir, tag.Waves, tag.Ins, tag.Mapped = got.kept.rel, v.Waves, v.Ins, v.Mapped
+	tag.MappedPct, tag.MappedLatencyPct, tag.FlyDSLPct = v.MappedPct, v.MappedLatencyPct, v.FlyDSLPct
+	tag.Hitcount, tag.Latency, tag.Stall, tag.Idle = v.Totals.Hitcount, v.Totals.Latency, v.Totals.Stall, v.Totals.Idle
+	tag.TopStallType = v.TopStallType
+	for _, w := range got.kept.att.Warnings {
+		d.warn(w.Code, w.Message)
+	}
+	d.fillRegisters(tag, got)
+}
+
+// fillRegisters takes the registers from the best source at hand and computes the occupancy from them.
+func (d *driver) fillRegisters(tag *Tag, got traced) {
+	reg, warnings, ok := registersOf(got, d.data.Kernel)
+	for _, w := range warnings {
+		d.warn(w.Code, w.Message)
+	}
+	if !ok {
+		return
+	}
+	tag.ArchVGPR, tag.AccumVGPR, tag.RegistersFrom = &reg.Arch, &reg.Accum, reg.From
+	if d.gpu.CUs == 0 {
+		return
+	}
+	lds := 0
+	if got.kept.launch != nil {
+		lds = int(got.kept.launch.LDSBytes)
+	}
+	o := soc.OccupancyOf(d.gpu, reg.Arch, reg.Accum, lds, int(tag.Grid.WorkgroupSize))
+	tag.OccupancyWavesPerCU, tag.OccupancyLimiter = o.WavesPerCU, o.Limiter
+}
+
+// checks evaluates the runbook's confirmations.
+func checks(data Data) []Check {
+	big := data.Tags.Big
+	if big == nil {
+		return nil
+	}
+	mapped := "absent"
+	pass := false
+	if big.MappedPct != nil {
+		mapped, pass = strconv.FormatFloat(*big.MappedPct, 'f', 1, 64), *big.MappedPct > 90
+	}
+	return []Check{
+		{ID: "kept_dir", Pass: big.KeptDir != "", Value: big.KeptDir, Want: "set"},
+		{ID: "mapped_pct", Pass: pass, Value: mapped, Want: "> 90"},
+		{ID: "match_confidence", Pass: data.MatchConfidence == matchExact || data.MatchConfidence == matchFuzzy, Value: data.MatchConfidence, Want: "exact or fuzzy"},
+	}
+}

@@ -1,0 +1,36 @@
+package rocprof
+
+import "slices"
+
+// counterGroup is what one hardware pass collects, and why those counters.
+type counterGroup struct {
+	archs    []string
+	counters []string
+}
+
+// passLimits are the counters that one pass can collect of each block, by the prefix of the counter's name (AMD's perfmon limits
+// for gfx942 and gfx950, rocprofiler-compute soc definitions; aqlprofile's block tables). The groups below stay under them: a
+// pass that asks for more ends the workload at its first dispatch, and more than four TCC counters have hung a gfx942.
+var passLimits = map[string]int{"SQ": 8, "TCC": 4, "TCP": 4, "TA": 2, "TD": 2, "GRBM": 2, "SPI": 2, "CPC": 2, "CPF": 2}
+
+var instinct = []string{"gfx942", "gfx950"}
+
+// counterGroups is the table: a new pass is a new row. Every name is in rocprofiler-sdk's counter_defs.yaml for gfx942, and was
+// collected on gfx950. GRBM_GUI_ACTIVE (cycles the GPU was busy) is in each row, so that rates need no other pass.
+var counterGroups = []counterGroup{
+	{instinct, []string{"GRBM_GUI_ACTIVE", "SQ_WAVES", "SQ_BUSY_CYCLES", "SQ_INSTS_VALU", "SQ_INSTS_MFMA", "SQ_INSTS_SALU", "SQ_INSTS_SMEM", "SQ_INSTS_LDS", "SQ_INSTS_VMEM"}},
+	{instinct, []string{"GRBM_GUI_ACTIVE", "SQ_WAVE_CYCLES", "SQ_BUSY_CU_CYCLES", "SQ_WAIT_ANY", "SQ_WAIT_INST_ANY", "SQ_WAIT_INST_LDS", "SQ_VALU_MFMA_BUSY_CYCLES", "SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE"}},
+	{instinct, []string{"GRBM_GUI_ACTIVE", "SQ_INSTS_VMEM_RD", "SQ_INSTS_VMEM_WR", "TCC_HIT_sum", "TCC_MISS_sum", "TCC_EA0_RDREQ_sum", "TCC_EA0_WRREQ_sum"}},
+}
+
+// CounterGroups gives the counters to collect for an architecture such as "gfx950", one slice for each hardware pass. It is
+// empty for an architecture that no row knows: nothing is collected by guess.
+func CounterGroups(arch string) [][]string {
+	var out [][]string
+	for _, g := range counterGroups {
+		if slices.Contains(g.archs, arch) {
+			out = append(out, slices.Clone(g.counters))
+		}
+	}
+	return out
+}
