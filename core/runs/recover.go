@@ -2,7 +2,9 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -40,6 +42,9 @@ type Salvage func(ctx context.Context, r Run) Result
 // RecoverAll ends every run of this host that has no living owner. It touches no run of another host.
 func (s *Store) RecoverAll(ctx context.Context, salvage Salvage) (recovered []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, ".active"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // no run yet
+	}
 	if err != nil {
 		return nil, unwritable(s.dir, err)
 	}

@@ -34,20 +34,25 @@ type Store struct {
 	launcher launch.Launcher
 }
 
-// Open makes the runs directory where it is missing. STORE_UNWRITABLE when it cannot be written.
+// Open names a runs directory. Nothing is written before the first run, so that a server starts, and says what is wrong,
+// also where the directory cannot be written.
 func Open(dir string, launcher launch.Launcher) (*Store, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, unwritable(dir, err)
 	}
 	host, _ := os.Hostname()
-	s := &Store{dir: abs, host: host, bootID: launch.BootID(), now: time.Now, launcher: launcher}
+	return &Store{dir: abs, host: host, bootID: launch.BootID(), now: time.Now, launcher: launcher}, nil
+}
+
+// makeDirs makes the runs directory where it is missing. STORE_UNWRITABLE or DISK_FULL when it cannot be written.
+func (s *Store) makeDirs() error {
 	for _, sub := range []string{".active", ".keys"} {
-		if err := os.MkdirAll(filepath.Join(abs, sub), 0o755); err != nil {
-			return nil, unwritable(abs, err)
+		if err := os.MkdirAll(filepath.Join(s.dir, sub), 0o755); err != nil {
+			return unwritable(s.dir, err)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // Dir is the runs directory, absolute.
@@ -96,6 +101,9 @@ func (s *Store) newID(kernel string) string {
 
 // Lock takes the store's own lock, which makes looking for a run and creating one a single step across processes.
 func (s *Store) Lock(ctx context.Context) (unlock func(), err error) {
+	if err := s.makeDirs(); err != nil {
+		return nil, err
+	}
 	l := flock.New(filepath.Join(s.dir, ".lock"))
 	ok, err := l.TryLockContext(ctx, 10*time.Millisecond)
 	if err != nil || !ok {
@@ -243,6 +251,9 @@ func (s *Store) Latest(key string) (Run, bool) {
 // IDs lists all runs, the newest first.
 func (s *Store) IDs() ([]string, error) {
 	entries, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // no run yet
+	}
 	if err != nil {
 		return nil, unwritable(s.dir, err)
 	}
