@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/url"
 	"path"
 	"strconv"
@@ -362,10 +361,4 @@ func (s *Source) List(offset, limit int) (entries []Entry, total int, err error)
 	total = len(all)
 	offset = min(max(offset, 0), total)
 	return all[offset:min(total, offset+limit)], total, nil
-}
-
-// Texts reads embedded documents below dir of fsys, as skill:// resources when they lie in a skill's folder.
-func textOf(fsys fs.FS, name string) (string, error) {
-	b, err := fs.ReadFile(fsys, name)
-	return string(b), err
 }

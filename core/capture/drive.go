@@ -47,6 +47,7 @@ func (d *driver) drive(ctx context.Context) error {
 		RunID: d.run.ID, State: runs.Running, RecipeKernel: d.run.Request.Kernel, Provenance: &d.plan.Provenance,
 		RecipeSource: d.plan.Invocation.Recipe, Invocation: strings.Join(d.workload(), " "),
 	}
+	d.warnings = append(d.warnings, d.plan.Warnings...)
 	if d.plan.Kernel != nil {
 		d.data.RecipeKernel = d.plan.Kernel.Name
 	}
@@ -82,6 +83,13 @@ func (d *driver) warn(code, message string) {
 // workload is the command that launches the kernel, as it follows `--` on rocprofv3's command line.
 func (d *driver) workload() []string {
 	return append(append([]string(nil), d.plan.Tools.Python...), d.plan.Invocation.Argv...)
+}
+
+// env is the workload's environment. The compile cache is the run's own and begins empty: a cached kernel of an earlier run
+// may have been built without debug information, and then maps to no source line.
+func (d *driver) env() []string {
+	cache := filepath.Join(d.store.Path(d.run.ID), "cache")
+	return rocprof.Environment(d.plan.Env, []string{"FLYDSL_RUNTIME_CACHE_DIR=" + cache}, nil)
 }
 
 // dir is a directory of the run, absolute, made when missing.
@@ -161,7 +169,7 @@ func (d *driver) discover(ctx context.Context) error {
 	}
 	argv := append(append(append(slices.Clone(d.plan.Tools.Rocprofv3), args...), "--"), d.workload()...)
 	d.workloadRuns++
-	st, err := d.runStep(ctx, "discover", argv, d.plan.Env)
+	st, err := d.runStep(ctx, "discover", argv, d.env())
 	if err != nil {
 		return err
 	}

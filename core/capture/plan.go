@@ -3,6 +3,7 @@ package capture
 import (
 	"time"
 
+	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/worktree"
 )
 
@@ -43,6 +44,8 @@ type Plan struct {
 	// Retry is the budget as it stands for this run.
 	RetriesUsed   int `json:"retries_used"`
 	RetriesBudget int `json:"retries_budget"`
+	// Warnings of the preparation belong to the run's answer.
+	Warnings []envelope.Warning `json:"warnings,omitempty"`
 }
 
 // Grace is the time between SIGTERM and SIGKILL.

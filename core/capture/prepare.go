@@ -23,7 +23,7 @@ import (
 
 // Preparer resolves requests by the settings in force. It starts no process.
 type Preparer struct {
-	Tools Tools
+	Programs Finder
 	// Worktree is the configured checkout; Jail holds it and what --allow-path names.
 	Worktree string
 	Jail     jail.Jail
@@ -39,15 +39,10 @@ type Preparer struct {
 
 // Prepare implements Service.Prepare. Every error is one that the caller can mend before anything is started.
 func (p Preparer) Prepare(ctx context.Context, in request.Capture) (Prepared, error) {
-	if p.Tools.Simulated == "" && runtime.GOOS != "linux" {
+	simulated := p.Programs.Simulated != nil
+	if !simulated && runtime.GOOS != "linux" {
 		return Prepared{}, envelope.Build(envelope.PlatformUnsupported, envelope.Facts{
 			Message: "captures on real hardware need Linux; this is " + runtime.GOOS, Request: &in, Evidence: envelope.Evidence{Found: runtime.GOOS, Needed: "linux"},
-		})
-	}
-	if len(p.Tools.Rocprofv3) == 0 {
-		return Prepared{}, envelope.Build(envelope.Rocprofv3Missing, envelope.Facts{
-			Message: "rocprofv3 was not found", Request: &in,
-			Evidence: envelope.Evidence{Setting: "--rocprofv3 (FLYPROF_ROCPROFV3)", LookedAt: RocprofPlaces(p.getenv)},
 		})
 	}
 	in = normalise(in)
@@ -62,7 +57,10 @@ func (p Preparer) Prepare(ctx context.Context, in request.Capture) (Prepared, er
 	if err != nil {
 		return Prepared{}, err
 	}
-	plan := Plan{Tools: p.Tools, StopGraceS: p.StopGraceS}
+	plan := Plan{Tools: p.Programs.Tools(tree.Root()), StopGraceS: p.StopGraceS}
+	if err := p.havePrograms(plan.Tools, tree.Root()); err != nil {
+		return Prepared{}, withRequest(err, in)
+	}
 	if err := p.invocation(tree, listing, in, &plan); err != nil {
 		return Prepared{}, withRequest(err, in)
 	}
@@ -75,10 +73,31 @@ func (p Preparer) Prepare(ctx context.Context, in request.Capture) (Prepared, er
 	}
 	plan.Env = p.environment(plan, build)
 	p.provenance(ctx, tree, plan.Kernel, &plan)
-	out := Prepared{Request: in, Plan: plan, Warnings: warnings}
+	plan.Warnings = append(listing.Warnings, warnings...)
+	out := Prepared{Request: in, Plan: plan}
 	out.RequestKey, out.SameKey = p.keys(in, plan)
 	return out, nil
 }
+
+// havePrograms names the program that is missing, and everywhere it was looked for.
+func (p Preparer) havePrograms(t Tools, root string) error {
+	if len(t.Rocprofv3) == 0 {
+		return envelope.Build(envelope.Rocprofv3Missing, envelope.Facts{
+			Message:  "rocprofv3 was not found",
+			Evidence: envelope.Evidence{Setting: "--rocprofv3 (FLYPROF_ROCPROFV3)", Value: p.Programs.Rocprofv3, LookedAt: head(p.Programs.RocprofPlaces(), maxPlaces)},
+		})
+	}
+	if len(t.Python) == 0 {
+		return envelope.Build(envelope.MissingPrereq, envelope.Facts{
+			Message: "no Python interpreter was found", Help: "Give --python (FLYPROF_PYTHON).",
+			Evidence: envelope.Evidence{Field: "python", Setting: "--python (FLYPROF_PYTHON)", Value: p.Programs.Python, LookedAt: head(p.Programs.PythonPlaces(root), maxPlaces)},
+		})
+	}
+	return nil
+}
+
+// maxPlaces is how many of the places that were looked at an error lists.
+const maxPlaces = 24
 
 // normalise writes the defaults out, so that the same request is the same text.
 func normalise(in request.Capture) request.Capture {
@@ -135,7 +154,7 @@ func (p Preparer) List(ctx context.Context, argument string) (*worktree.Tree, *w
 		if err != nil {
 			return nil, nil, err
 		}
-		tree.UseRecipes(recipes)
+		tree = tree.WithRecipes(recipes)
 	}
 	listing, err := tree.List(ctx)
 	return tree, listing, err
@@ -177,7 +196,7 @@ func (p Preparer) custom(tree *worktree.Tree, listing *worktree.Listing, in requ
 			Evidence: envelope.Evidence{Field: "shape", Value: in.Shape, Allowed: "put the shape into the invocation, or leave invocation out"},
 		})
 	}
-	cwd := tree.Root
+	cwd := tree.Root()
 	if in.Cwd != "" {
 		dir, err := p.Jail.Resolve("cwd", in.Cwd)
 		if err != nil {
@@ -204,7 +223,7 @@ func (p Preparer) selectGPU(ctx context.Context, in request.Capture) (GPU, error
 	if in.GPU != nil {
 		index = *in.GPU
 	}
-	if p.Tools.Simulated != "" {
+	if p.Programs.Simulated != nil {
 		return GPU{Index: index, KFD: index, HIP: index}, nil
 	}
 	host, err := gpu.Topology(ctx, p.SysRoot, p.getenv)
@@ -231,7 +250,7 @@ func (p Preparer) provenance(ctx context.Context, tree *worktree.Tree, k *worktr
 	state := tree.State(ctx, k)
 	host, _ := os.Hostname()
 	plan.Provenance = Provenance{
-		GPU: plan.GPU, Worktree: tree.Root, Commit: state.Commit, Dirty: state.Dirty, SourceHash: state.SourceHash, Host: host,
+		GPU: plan.GPU, Worktree: tree.Root(), Commit: state.Commit, Dirty: state.Dirty, SourceHash: state.SourceHash, Host: host,
 		CodegenEnv: rocprof.CodegenEnv(plan.Env), Simulated: plan.Tools.Simulated != "", ServerVersion: p.Version,
 	}
 }
@@ -275,23 +294,4 @@ func (p Preparer) getenv(name string) string {
 		}
 	}
 	return ""
-}
-
-// RocprofPlaces are where rocprofv3 is looked for when no setting names it.
-func RocprofPlaces(getenv func(string) string) []string {
-	var places []string
-	for _, dir := range filepath.SplitList(getenv("PATH")) {
-		if filepath.IsAbs(dir) {
-			places = append(places, filepath.Join(dir, "rocprofv3"))
-		}
-	}
-	for _, root := range []string{getenv("ROCM_PATH"), getenv("ROCM_HOME"), "/opt/rocm"} {
-		if filepath.IsAbs(root) {
-			places = append(places, filepath.Join(root, "bin", "rocprofv3"))
-		}
-	}
-	versions, _ := filepath.Glob("/opt/rocm-*/bin/rocprofv3")
-	slices.Sort(versions)
-	slices.Reverse(versions)
-	return append(places, versions...)
 }

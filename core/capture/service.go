@@ -33,7 +33,6 @@ type Prepared struct {
 	Plan    Plan
 	// RequestKey and SameKey as runs.Run has them.
 	RequestKey, SameKey string
-	Warnings            []envelope.Warning
 }
 
 // Capture starts a run, or finds the one that already does the same, and waits for it up to wait_s.

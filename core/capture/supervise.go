@@ -43,8 +43,10 @@ func Supervise(ctx context.Context, store *runs.Store, launcher launch.Launcher,
 		return err
 	}
 
-	ctx, cancel := context.WithCancelCause(ctx)
+	asked := ctx
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(asked))
 	defer cancel(nil)
+	defer context.AfterFunc(asked, func() { cancel(stopped{Why: "the process that drives the run was asked to end"}) })()
 	go watchLifeline(lifeline, run.OnServerExit, cancel)
 	go watchCancel(ctx, store, id, cancel)
 	limit := time.Duration(run.TimeoutS) * time.Second

@@ -154,7 +154,7 @@ func (d *driver) traceOnce(ctx context.Context, tag string, n int, c rocprof.Cho
 	}
 	argv := append(append(slices.Clone(d.plan.Tools.Rocprofv3), "-i", jobFile, "--"), d.workload()...)
 	d.workloadRuns++
-	st, err := d.runStep(ctx, "att_"+dirName, argv, d.plan.Env)
+	st, err := d.runStep(ctx, "att_"+dirName, argv, d.env())
 	if err != nil {
 		return traced{step: st}, err
 	}
