@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/flyprof/flyprof-mcp/core/capture"
+	"github.com/flyprof/flyprof-mcp/core/config"
+	"github.com/flyprof/flyprof-mcp/core/envelope"
+	"github.com/flyprof/flyprof-mcp/core/jail"
+	"github.com/flyprof/flyprof-mcp/core/launch"
+	"github.com/flyprof/flyprof-mcp/core/request"
+	"github.com/flyprof/flyprof-mcp/core/runs"
+	"github.com/flyprof/flyprof-mcp/internal/stdio"
+	"github.com/flyprof/flyprof-mcp/resources"
+	"github.com/flyprof/flyprof-mcp/skills"
+	"github.com/flyprof/flyprof-mcp/tools"
+)
+
+// app is the program put together from the settings in force.
+type app struct {
+	config  config.Config
+	log     *slog.Logger
+	service *capture.Service
+	spawner *capture.Spawner
+	source  *resources.Source
+	served  tools.Served
+	// all holds the tools that are not served too: the resource of a run is rendered by one of them.
+	all tools.Inventory
+}
+
+// newApp wires everything. It starts no process and probes no hardware.
+func newApp(c config.Config, log *slog.Logger) (*app, error) {
+	programs, worktree, err := findPrograms(c, log)
+	if err != nil {
+		return nil, err
+	}
+	store, err := runs.Open(c.RunsDir, launch.Local{})
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("the path of this program: %w", err)
+	}
+	a := &app{config: c, log: log}
+	a.spawner = &capture.Spawner{Argv: []string{self, superviseVerb}, Env: os.Environ(), Log: log}
+	prepare := capture.Preparer{
+		Programs: programs, Worktree: worktree, Jail: jail.New(append([]string{worktree}, c.AllowPath...)...), Recipes: c.Recipes,
+		GPU: c.GPU, StopGraceS: c.StopGraceS, Version: version(), SysRoot: "/", Environ: os.Environ(),
+	}
+	a.service = &capture.Service{Store: store, Spawn: a.spawner, Prepare: prepare.Prepare, OnServerExit: runs.CancelOnExit, Log: log}
+	if c.KeepRuns {
+		a.service.OnServerExit = runs.FinishOnExit
+	}
+	a.source = &resources.Source{Store: store, Envelope: a.envelopeOf}
+	for _, d := range skills.Documents() {
+		a.source.Texts = append(a.source.Texts, resources.Text{URI: d.URI, Name: d.Name, Description: d.Description, MIME: d.MIME, Body: d.Body})
+	}
+	a.all = tools.All(tools.Deps{
+		Runs: a.service, Worktrees: prepare, Doctor: a.doctor(prepare, store), Resources: a.source, Progress: progress, Arch: c.Simulate,
+	})
+	if a.served, err = a.all.Filter(toolsets(c), c.ReadOnly); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// toolsets gives none for all.
+func toolsets(c config.Config) []string {
+	for _, t := range c.Toolsets {
+		if t == "all" {
+			return nil
+		}
+	}
+	return c.Toolsets
+}
+
+// progress reports over MCP how far a waiting call is. The numbers are seconds.
+func progress(ctx context.Context) capture.Progress {
+	tell := stdio.Progress(ctx)
+	return func(elapsedS float64, estimateS int, message string) { tell(elapsedS, float64(estimateS), message) }
+}
+
+// envelopeOf renders the envelope of a run for the resource flyprof://runs/<run>.
+func (a *app) envelopeOf(ctx context.Context, id string) ([]byte, error) {
+	if _, err := a.service.Store.Load(id); err != nil {
+		return nil, err
+	}
+	status, ok := a.all.ByVerb(request.VerbStatus)
+	if !ok {
+		return nil, fmt.Errorf("no tool renders runs")
+	}
+	look := 0
+	args, err := json.Marshal(request.Status{RunID: id, WaitS: &look})
+	if err != nil {
+		return nil, err
+	}
+	return status.Call(ctx, args, tools.Host{Renderer: a.served.Renderer(), Log: a.log}).JSON, nil
+}
+
+// server makes the MCP server.
+func (a *app) server() *server.MCPServer {
+	srv := server.NewMCPServer("flyprof-mcp", version(),
+		server.WithTitle("FlyDSL kernel traces"),
+		server.WithInstructions(instructions),
+		server.WithToolCapabilities(false),
+		server.WithResourceCapabilities(false, false),
+		server.WithLogger(a.log),
+	)
+	a.served.Register(srv, a.log)
+	a.source.Register(srv, a.log)
+	return srv
+}
+
+// recover ends, in the background, what servers before this one left behind.
+func (a *app) recover(ctx context.Context) {
+	recovered, err := a.service.Store.RecoverAll(ctx, a.service.Salvage)
+	if err != nil {
+		a.log.Warn("runs of before could not be recovered", "err", err)
+	}
+	for _, id := range recovered {
+		a.log.Info("a run was left without its supervisor and was ended", "run", id)
+	}
+}
+
+// intercept answers what the library would answer wrongly.
+func (a *app) intercept(ctx context.Context, method string, params json.RawMessage) (any, bool, error) {
+	if method != "resources/read" {
+		return nil, false, nil
+	}
+	code, message, missing := a.source.NotFound(ctx, params)
+	if !missing {
+		return nil, false, nil
+	}
+	return nil, true, &stdio.Error{Code: code, Message: message}
+}
+
+
+// serve answers MCP on standard input and output until the client goes away.
+func serve(ctx context.Context, flags *settingFlags) error {
+	out, err := stdio.ReserveStdout()
+	if err != nil {
+		return fmt.Errorf("standard output cannot be reserved: %w", err)
+	}
+	c, err := flags.resolve()
+	if err != nil {
+		return err
+	}
+	log, closer, err := logger(c)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	slog.SetDefault(log)
+	a, err := newApp(c, log)
+	if err != nil {
+		return err
+	}
+	if c.Simulate != "" {
+		log.Warn("SIMULATED GPU: every figure of every capture is invented", "arch", c.Simulate)
+	}
+	background, stop := context.WithCancel(ctx)
+	defer stop()
+	go a.recover(background)
+	log.Info("serving MCP on standard input and output", "version", version(), "tools", len(a.served.Tools), "runs", a.service.Store.Dir())
+	err = stdio.Serve(ctx, a.server(), os.Stdin, out, stdio.Options{Log: log, Intercept: a.intercept})
+	a.spawner.Release()
+	if n := a.spawner.Live(); n > 0 {
+		log.Info("runs go on or end by their policy, without this server", "runs", n, "policy", a.service.OnServerExit)
+	}
+	return err
+}
+
+// invalidSetting is BAD_ARGS about a setting.
+func invalidSetting(flag, env, value, allowed string, err error) error {
+	return envelope.Build(envelope.BadArgs, envelope.Facts{
+		Message:  fmt.Sprintf("--%s (%s) is %q: %v", flag, env, value, err),
+		Evidence: envelope.Evidence{Field: "--" + flag, Value: value, Allowed: allowed, Setting: "--" + flag + " (" + env + ")"},
+	})
+}
