@@ -1,0 +1,44 @@
+// Drives the server with the MCP client of the TypeScript SDK: doctor, list, capture, status, read.
+// Usage: node client.mjs <flyprof-mcp> <runs directory>
+import assert from "node:assert/strict";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+
+const [command, runs] = process.argv.slice(2);
+const transport = new StdioClientTransport({ command, args: ["--simulate", "--runs-dir", runs], stderr: "inherit" });
+const client = new Client({ name: "flyprof-ci", version: "1" });
+await client.connect(transport);
+
+const { tools } = await client.listTools(); // the SDK then validates every structuredContent against its output schema
+assert.ok(tools.length >= 7, `tools: ${tools.map((t) => t.name)}`);
+for (const t of tools) assert.ok(t.annotations && t.title && t.outputSchema, t.name);
+
+async function call(name, args) {
+  const res = await client.callTool({ name, arguments: args }, undefined, { timeout: 120_000 });
+  const e = res.structuredContent;
+  assert.deepEqual(JSON.parse(res.content[0].text), e);
+  assert.equal(e.ok, !res.isError);
+  console.log(name, e.ok ? (e.data.verdict ?? e.data.state ?? "ok") : e.error.code);
+  return e;
+}
+
+const doctor = await call("flyprof_doctor", {});
+assert.equal(doctor.data.verdict, "ready", JSON.stringify(doctor));
+const list = await call("flyprof_list", {});
+assert.ok(list.data.kernels.some((k) => k.kernel === "softmax"));
+let capture = await call("flyprof_capture", { kernel: "softmax", shape: "8192,8192", wait_s: 0 });
+while (capture.ok && ["queued", "running"].includes(capture.data.state)) {
+  capture = await call("flyprof_capture_status", { run_id: capture.data.run_id, wait_s: 30 });
+}
+assert.ok(capture.ok, JSON.stringify(capture));
+assert.ok(capture.data.checks.length > 0 && capture.data.checks.every((c) => c.pass), JSON.stringify(capture.data.checks));
+const dir = capture.data.tags.big.kept_dir;
+const page = await call("flyprof_read", { uri: `flyprof://files/${capture.data.run_id}/${dir}/filenames.json` });
+assert.ok(JSON.parse(page.data.text).wave_filenames);
+const resource = await client.readResource({ uri: `flyprof://runs/${capture.data.run_id}` });
+assert.deepEqual(JSON.parse(resource.contents[0].text), capture);
+await assert.rejects(client.readResource({ uri: "flyprof://files/../../etc/passwd" }));
+const wrong = await call("flyprof_capture", { kernel: "softmux" });
+assert.equal(wrong.error.code, "KERNEL_NOT_FOUND");
+await client.close();
+console.log("ok");
