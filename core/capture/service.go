@@ -100,7 +100,7 @@ func (s *Service) startOrFind(ctx context.Context, p Prepared, force bool) (id s
 	}
 	defer unlock()
 	if last, ok := s.Store.Latest(p.SameKey); ok {
-		_, _ = s.Store.Recover(ctx, last.ID, s.salvage)
+		_, _ = s.Store.Recover(ctx, last.ID, s.Salvage)
 		if last, err = s.Store.Load(last.ID); err != nil {
 			return "", false, err
 		}
@@ -135,7 +135,7 @@ func (s *Service) start(run runs.Run, p Prepared) error {
 		return err
 	}
 	return s.Spawn.Start(s.Store, run.ID, func() {
-		if _, err := s.Store.Recover(context.Background(), run.ID, s.salvage); err != nil {
+		if _, err := s.Store.Recover(context.Background(), run.ID, s.Salvage); err != nil {
 			s.Log.Error("a run could not be recovered", "run", run.ID, "error", err)
 		}
 	})
@@ -196,7 +196,7 @@ func (s *Service) await(ctx context.Context, id string, wait int, tell Progress)
 	defer tick.Stop()
 	told := time.Now()
 	for {
-		if _, err := s.Store.Recover(ctx, id, s.salvage); err != nil {
+		if _, err := s.Store.Recover(ctx, id, s.Salvage); err != nil {
 			return Reply{}, err
 		}
 		r, err := s.Store.Load(id)

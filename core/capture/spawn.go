@@ -79,7 +79,7 @@ func (s *Spawner) Release() {
 	}
 }
 
-// salvage is what RecoverAll needs; see salvage.go.
-func (s *Service) salvage(ctx context.Context, r runs.Run) runs.Result {
+// Salvage is what Store.RecoverAll needs.
+func (s *Service) Salvage(ctx context.Context, r runs.Run) runs.Result {
 	return Salvage(ctx, s.Store, r)
 }
