@@ -37,6 +37,7 @@ type Data struct {
 	Groups    []Group `json:"groups,omitempty" jsonschema_description:"All launch groups of the symbol when there is more than one."`
 
 	Tags       Tags        `json:"tags,omitzero"`
+	PMC        []PMCPass   `json:"pmc,omitempty" jsonschema_description:"Performance counters of the traced launch group; one pass of the workload each."`
 	Checks     []Check     `json:"checks,omitempty" jsonschema_description:"The runbook's confirmations evaluated."`
 	Attempts   []Attempt   `json:"attempts,omitempty"`
 	Cost       *Cost       `json:"cost,omitempty"`
@@ -67,6 +68,7 @@ type TagError struct {
 type Tag struct {
 	State string    `json:"state" jsonschema:"enum=running,enum=done,enum=failed,enum=skipped"`
 	Error *TagError `json:"error,omitempty"`
+	Why   string    `json:"why,omitempty" jsonschema_description:"Why the trace was skipped."`
 	Shape string    `json:"shape,omitempty"`
 	Grid  *Grid     `json:"grid,omitempty"`
 	// KeptDir is the dispatch directory, relative to the run's directory.
@@ -96,6 +98,22 @@ type Tag struct {
 	DispatchInventory []envelope.Inventory `json:"dispatch_inventory,omitempty"`
 	// What rocprofv3 was told, and why.
 	Plan *TracePlan `json:"plan,omitempty"`
+}
+
+// PMCPass is what one pass of counters gave.
+type PMCPass struct {
+	Counters []string  `json:"counters"`
+	Values   []Counter `json:"values,omitempty"`
+	CSV      []string  `json:"csv,omitempty" jsonschema_description:"Files of the pass relative to the run's directory."`
+	CaptureS float64   `json:"capture_s,omitempty"`
+	Error    *TagError `json:"error,omitempty"`
+}
+
+// Counter is one counter, summed over the collected dispatches of the launch group.
+type Counter struct {
+	Name       string  `json:"name"`
+	Value      float64 `json:"value"`
+	Dispatches int     `json:"dispatches"`
 }
 
 // Grid is the size of a launch.

@@ -38,7 +38,7 @@ type driver struct {
 	gpu          soc.SoC
 }
 
-// drive is the whole run: probe, discover, one trace per tag.
+// drive is the whole run: probe, discover, one trace per tag, counters.
 func (d *driver) drive(ctx context.Context) error {
 	if err := d.store.ReadJSON(d.run.ID, "plan.json", &d.plan); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (d *driver) drive(ctx context.Context) error {
 	if err := d.discover(ctx); err != nil {
 		return err
 	}
-	return d.traceTag(ctx, "big", &d.data.Tags.Big)
+	return d.traceTags(ctx)
 }
 
 // enter begins a phase.

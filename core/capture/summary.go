@@ -14,6 +14,9 @@ type Summary struct {
 // writeSummary writes capture.json. The inventory stands there per tag, once.
 func (d *driver) writeSummary() error {
 	s := Summary{Data: d.data, Shape: d.plan.Invocation.Shape, DispatchInventory: map[string][]envelope.Inventory{}, PMCCSV: []string{}, Warnings: d.warnings}
+	for _, pass := range d.data.PMC {
+		s.PMCCSV = append(s.PMCCSV, pass.CSV...)
+	}
 	for name, tag := range map[string]*Tag{"small": s.Tags.Small, "big": s.Tags.Big} {
 		if tag != nil {
 			s.DispatchInventory[name] = append([]envelope.Inventory{}, tag.DispatchInventory...)

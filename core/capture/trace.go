@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -18,25 +17,61 @@ import (
 	"github.com/flyprof/flyprof-mcp/core/soc"
 )
 
-// traceTag takes the trace of one tag: choose the launch and the CUs, run the job, judge what was written. An empty trace
-// is tried once more where the evidence says that the kernel had waves, unless the caller fixed CU or mask.
-func (d *driver) traceTag(ctx context.Context, name string, slot **Tag) error {
-	tag := &Tag{State: "running", Shape: d.plan.Invocation.Shape}
-	*slot = tag
+// traceTags takes the traces that were asked for. Big decides: a small trace beside it that fails is a warning.
+func (d *driver) traceTags(ctx context.Context) error {
+	slot, name := &d.data.Tags.Big, "big"
+	if d.run.Request.Tag == "small" {
+		slot, name = &d.data.Tags.Small, "small"
+	}
 	choice, err := d.inventory.ChooseLaunch(d.data.Kernel, d.run.Request.Group, d.run.Request.IterRange)
 	if err != nil {
-		return d.failTag(tag, d.withRequest(err))
+		*slot = &Tag{State: "running", Shape: d.plan.Invocation.Shape}
+		return d.failTag(name, *slot, d.withRequest(err))
 	}
-	d.adoptChoice(choice, tag)
+	d.adoptChoice(choice)
+	if d.run.Request.Tag == "small" {
+		if err := d.traceSmall(ctx, choice); err != nil || !d.run.Request.WithPMC {
+			return err
+		}
+		return d.collectPMC(ctx, choice)
+	}
+	if err := d.traceWith(ctx, "big", slot, choice); err != nil {
+		return err
+	}
+	if d.run.Request.WithPMC {
+		if err := d.collectPMC(ctx, choice); err != nil {
+			return err
+		}
+	}
+	if d.run.Request.Tag != "both" {
+		return nil
+	}
+	if err := d.traceSmall(ctx, choice); err != nil {
+		if context.Cause(ctx) != nil {
+			return err
+		}
+		d.bigDecides(err)
+	}
+	return nil
+}
+
+// traceWith takes one trace: run the job, judge what was written. An empty trace is tried once more where the evidence says
+// that the kernel had waves, unless the caller fixed CU or mask.
+func (d *driver) traceWith(ctx context.Context, name string, slot **Tag, choice rocprof.Choice) error {
+	tag := &Tag{State: "running", Shape: d.plan.Invocation.Shape}
+	*slot = tag
+	if name == "big" {
+		tag.Grid = &Grid{Workgroups: choice.Group.Workgroups, WorkgroupSize: product(choice.Group.Workgroup), Source: "measured"}
+	}
 	plan := d.tracePlan(choice)
 	for n := 1; ; n++ {
 		if err := d.enter("att:" + name); err != nil {
-			return d.failTag(tag, err)
+			return d.failTag(name, tag, err)
 		}
 		got, err := d.traceOnce(ctx, name, n, choice, plan)
 		if err != nil {
 			d.noteAttempt(n, name, plan, "failed", err.Error())
-			return d.failTag(tag, err)
+			return d.failTag(name, tag, err)
 		}
 		d.fillTag(tag, got, plan)
 		if got.kept != nil {
@@ -47,13 +82,13 @@ func (d *driver) traceTag(ctx context.Context, name string, slot **Tag) error {
 		d.noteAttempt(n, name, plan, "empty", got.why)
 		next, ok := d.another(plan, got)
 		if n > 1 || !ok || d.workloadRuns >= maxWorkloadRuns {
-			return d.failTag(tag, d.emptyError(choice, plan, got))
+			return d.failTag(name, tag, d.emptyError(choice, plan, got))
 		}
 		plan = next
 	}
 }
 
-func (d *driver) failTag(tag *Tag, err error) error {
+func (d *driver) failTag(name string, tag *Tag, err error) error {
 	e := envelope.As(err)
 	tag.State, tag.Error = "failed", &TagError{Code: e.Code, Message: e.Message}
 	if envelope.CodeOf(err) == "" {
@@ -74,9 +109,8 @@ func (d *driver) withRequest(err error) error {
 	return d.fail(e.Code, envelope.Facts{Message: e.Message, Evidence: e.Evidence, Available: e.Available, Candidates: e.Candidates})
 }
 
-func (d *driver) adoptChoice(c rocprof.Choice, tag *Tag) {
+func (d *driver) adoptChoice(c rocprof.Choice) {
 	d.data.IterRange, d.data.Group = c.Iter, c.Group.ID
-	tag.Grid = &Grid{Workgroups: c.Group.Workgroups, WorkgroupSize: product(c.Group.Workgroup), Source: "measured"}
 	for _, w := range c.Warnings {
 		d.warn(w.Code, w.Message)
 	}
@@ -158,11 +192,11 @@ func (d *driver) traceOnce(ctx context.Context, tag string, n int, c rocprof.Cho
 	if err != nil {
 		return traced{step: st}, err
 	}
-	return d.judge(ctx, st, out, c)
+	return d.judge(ctx, tag, st, out, c)
 }
 
 // judge decides by the files that were written, never by the exit status alone.
-func (d *driver) judge(ctx context.Context, st step, out string, c rocprof.Choice) (traced, error) {
+func (d *driver) judge(ctx context.Context, tag string, st step, out string, c rocprof.Choice) (traced, error) {
 	got := traced{step: st}
 	report := d.findings(st)
 	d.adopt(report.Warnings)
@@ -172,7 +206,7 @@ func (d *driver) judge(ctx context.Context, st step, out string, c rocprof.Choic
 	}
 	got.files = files
 	all, corrupt := d.openAll(ctx, files, &got)
-	best := d.best(all, c)
+	best := d.best(tag, all, c)
 	switch {
 	case best != nil:
 		got.kept = best
@@ -229,27 +263,49 @@ func (d *driver) openAll(ctx context.Context, files rocprof.Outputs, got *traced
 	return all, corrupt
 }
 
-// best takes the dispatch that was asked for: of the right kernel and grid as far as this run's own kernel trace tells, and
-// among those the one with the most waves.
-func (d *driver) best(all []dispatch, c rocprof.Choice) *dispatch {
-	var fit, other []dispatch
-	for _, x := range all {
+// fit says how well a traced launch is the one that was meant: 2 for the same kernel id and grid, 1 where only the kernel id
+// differs (it is the process's own numbering), 0 for another. For the small trace any smaller grid of the kernel is meant.
+func (d *driver) fit(tag string, l *rocprof.Launch, c rocprof.Choice) int {
+	switch {
+	case l == nil:
+		return 2 // no kernel trace of this process: the job's own filter is all there is
+	case l.Kernel != d.data.Kernel:
+		return 0
+	case tag == "small":
+		if l.Workgroups() < c.Group.Workgroups {
+			return 2
+		}
+		return 0
+	case l.Grid != c.Group.GridItems():
+		return 0
+	case l.KernelID != c.Group.KernelID:
+		return 1
+	}
+	return 2
+}
+
+// best takes the dispatch that was meant, as far as this run's own kernel trace tells, and among equals the one with the most
+// waves.
+func (d *driver) best(tag string, all []dispatch, c rocprof.Choice) *dispatch {
+	var best *dispatch
+	bestFit, other := 0, 0
+	for i, x := range all {
+		fit := d.fit(tag, x.launch, c)
 		switch {
 		case x.verdict.State != "kept":
-		case x.launch != nil && (x.launch.Kernel != d.data.Kernel || x.launch.Grid != c.Group.GridItems()):
-			other = append(other, x)
-		default:
-			fit = append(fit, x)
+		case fit == 0:
+			other++
+		case fit > bestFit || fit == bestFit && x.verdict.Waves > best.verdict.Waves:
+			best, bestFit = &all[i], fit
 		}
 	}
-	if len(other) > 0 {
-		d.warn("OTHER_DISPATCH_TRACED", fmt.Sprintf("%d dispatches of another kernel id or grid were traced too and are not counted", len(other)))
+	if other > 0 {
+		d.warn("OTHER_DISPATCH_TRACED", fmt.Sprintf("%d dispatches of another kernel or grid were traced too and are not counted", other))
 	}
-	if len(fit) == 0 {
-		return nil
+	if bestFit == 1 {
+		d.warn("KERNEL_ID_CHANGED", fmt.Sprintf("the traced launch has kernel id %d and discovery had %d; name and grid are the same", best.launch.KernelID, c.Group.KernelID))
 	}
-	sort.SliceStable(fit, func(i, j int) bool { return fit[i].verdict.Waves > fit[j].verdict.Waves })
-	return &fit[0]
+	return best
 }
 
 // emptyWhy says what kind of empty the trace is (facts of rocprofv3: silence means no match, header-only files an idle SE).
@@ -427,17 +483,20 @@ func (d *driver) fillRegisters(tag *Tag, got traced) {
 
 // checks evaluates the runbook's confirmations.
 func checks(data Data) []Check {
-	big := data.Tags.Big
-	if big == nil {
+	tag := data.Tags.Big
+	if tag == nil {
+		tag = data.Tags.Small
+	}
+	if tag == nil {
 		return nil
 	}
 	mapped := "absent"
 	pass := false
-	if big.MappedPct != nil {
-		mapped, pass = strconv.FormatFloat(*big.MappedPct, 'f', 1, 64), *big.MappedPct > 90
+	if tag.MappedPct != nil {
+		mapped, pass = strconv.FormatFloat(*tag.MappedPct, 'f', 1, 64), *tag.MappedPct > 90
 	}
 	return []Check{
-		{ID: "kept_dir", Pass: big.KeptDir != "", Value: big.KeptDir, Want: "set"},
+		{ID: "kept_dir", Pass: tag.KeptDir != "", Value: tag.KeptDir, Want: "set"},
 		{ID: "mapped_pct", Pass: pass, Value: mapped, Want: "> 90"},
 		{ID: "match_confidence", Pass: data.MatchConfidence == matchExact || data.MatchConfidence == matchFuzzy, Value: data.MatchConfidence, Want: "exact or fuzzy"},
 	}
