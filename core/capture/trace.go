@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/flyprof/flyprof-mcp/core/att"
@@ -15,6 +14,7 @@ import (
 	"github.com/flyprof/flyprof-mcp/core/request"
 	"github.com/flyprof/flyprof-mcp/core/rocprof"
 	"github.com/flyprof/flyprof-mcp/core/soc"
+	"github.com/flyprof/flyprof-mcp/core/worktree"
 )
 
 // traceTags takes the traces that were asked for. Big decides: a small trace beside it that fails is a warning.
@@ -402,41 +402,25 @@ func (d *driver) again() request.Capture {
 // largerShape scales the leading dimension so that the measured workgroups grow to two for each CU. The growth is taken to
 // be in proportion, which holds for a leading dimension that the grid is made of; nil where no shape was bound.
 func (d *driver) largerShape(c rocprof.Choice, cus int) (*request.Capture, int64) {
-	if cus == 0 || c.Group.Workgroups <= 0 || !d.plan.Invocation.ShapeBound {
+	if cus == 0 || c.Group.Workgroups <= 0 || !d.plan.Invocation.ShapeBound || d.plan.Kernel == nil {
 		return nil, 0
 	}
 	factor := (2*int64(cus) + c.Group.Workgroups - 1) / c.Group.Workgroups
 	if factor < 2 {
 		return nil, 0
 	}
-	shape, ok := scaleLeading(d.plan.Invocation.Shape, factor)
-	if !ok {
+	shape, err := worktree.ParseShape(d.plan.Kernel.Category, d.plan.Invocation.Shape)
+	if err != nil {
+		return nil, 0
+	}
+	axis := shape.LeadingAxis()
+	larger := shape.Scaled(axis, factor, 1)
+	if before, _ := shape.Value(axis); larger.String() == shape.String() || before <= 0 {
 		return nil, 0
 	}
 	r := d.again()
-	r.Shape, r.ATTTargetCU, r.ATTShaderEngineMask = shape, nil, ""
+	r.Shape, r.ATTTargetCU, r.ATTShaderEngineMask = larger.String(), nil, ""
 	return &r, c.Group.Workgroups * factor
-}
-
-// scaleLeading multiplies the first number of a canonical shape such as "64,8192,bf16" or "M=64,N=8192".
-func scaleLeading(shape string, factor int64) (string, bool) {
-	first, rest, more := strings.Cut(shape, ",")
-	name, value, named := strings.Cut(first, "=")
-	if !named {
-		name, value = "", first
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-	if err != nil || n <= 0 || n > (1<<40)/factor {
-		return "", false
-	}
-	out := strconv.FormatInt(n*factor, 10)
-	if named {
-		out = name + "=" + out
-	}
-	if more {
-		out += "," + rest
-	}
-	return out, true
 }
 
 // fillTag writes down what a trace holds.
