@@ -205,7 +205,7 @@ func (inv Inventory) ChooseLaunch(kernel, group, iterRange string) (Choice, erro
 
 // steady is the number of the launch that is traced when none was asked for.
 func (g Group) steady() int64 {
-	n := int64(g.Ordinals.Len())
+	n := g.Ordinals.Len()
 	return g.Ordinals.At(max(min(n-1, steadyLaunch), min(n, 2)))
 }
 
@@ -253,12 +253,18 @@ func (c *Choice) warn(groups []Group, group, iterRange string, set IterSet) {
 	}
 }
 
+// maxAskedName is the longest name that a capture can be asked for; names of library kernels have up to 10 kB.
+const maxAskedName = 400
+
 func (inv Inventory) notLaunched(kernel string) error {
 	f := envelope.Facts{
 		Message:  fmt.Sprintf("%q was not launched; %d other kernels were", clip(kernel), len(inv.kernels)),
 		Evidence: envelope.Evidence{Field: "kernel", Value: kernel},
 	}
-	for _, k := range inv.kernels[:min(len(inv.kernels), 12)] {
+	for _, k := range inv.kernels {
+		if len(k.Name) > maxAskedName || len(f.Candidates) == 12 {
+			continue
+		}
 		f.Candidates = append(f.Candidates, envelope.Candidate{Kernel: k.Name, Calls: k.Calls, AvgNS: k.AvgNS, TotalNS: k.TotalNS, Why: "it was launched"})
 	}
 	return envelope.Build(envelope.NoKernelDiscovered, f)
@@ -283,10 +289,14 @@ func unmet(kernel string, fit []Group, set IterSet) string {
 func outOfRange(field, value, message string, groups []Group) error {
 	f := envelope.Facts{Message: message, Evidence: envelope.Evidence{Field: field, Value: value}}
 	for _, g := range groups {
-		f.Available = append(f.Available, envelope.Available{
-			IterRange: fmt.Sprint(g.steady()), Group: g.ID, Kernel: g.Kernel, KernelID: g.KernelID, Workgroups: g.Workgroups,
-			Launches: g.Launches, Value: "launches " + ordinals(g),
-		})
+		a := envelope.Available{
+			IterRange: fmt.Sprint(g.steady()), Group: g.ID, KernelID: g.KernelID, Workgroups: g.Workgroups, Launches: g.Launches,
+			Value: "launches " + ordinals(g),
+		}
+		if len(g.Kernel) <= 64 { // the same in each row; a long one would fill the answer
+			a.Kernel = g.Kernel
+		}
+		f.Available = append(f.Available, a)
 	}
 	f.Evidence.Allowed = "a launch and group of available"
 	return envelope.Build(envelope.DispatchOutOfRange, f)
