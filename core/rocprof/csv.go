@@ -36,8 +36,9 @@ type table struct {
 	in   *limited
 	at   []int
 	cols []column
-	rows int
-	row  []string
+	// rows counts up to maxRows.
+	rows, maxRows int
+	row           []string
 	// line is where the row at hand begins, from 1.
 	line int
 }
@@ -50,7 +51,7 @@ func openTable(r io.Reader, cols []column) (*table, error) {
 	if bom, _ := br.Peek(3); bytes.Equal(bom, []byte("\xef\xbb\xbf")) {
 		_, _ = br.Discard(3)
 	}
-	t := &table{r: csv.NewReader(br), in: in, cols: cols, at: make([]int, len(cols))}
+	t := &table{r: csv.NewReader(br), in: in, cols: cols, at: make([]int, len(cols)), maxRows: maxCSVRows}
 	t.r.FieldsPerRecord, t.r.LazyQuotes, t.r.ReuseRecord = -1, true, true
 	header, err := t.r.Read()
 	if errors.Is(err, io.EOF) {
@@ -106,9 +107,8 @@ func (t *table) next() (bool, error) {
 	if err != nil {
 		return false, t.fail(err)
 	}
-	t.rows++
-	if t.rows > maxCSVRows {
-		return false, fmt.Errorf("more than %d rows", maxCSVRows)
+	if t.rows++; t.rows > t.maxRows {
+		return false, fmt.Errorf("more than %d rows", t.maxRows)
 	}
 	t.row = row
 	t.line, _ = t.r.FieldPos(0)

@@ -57,8 +57,7 @@ var codegenEnv = []envRule{
 		"MOE_SORTING_BENCH", "BENCH_*"}},
 }
 
-// Environment makes a child's environment: the inherited variables that may pass, then set, then without those of unset
-// (names). What stands later wins. The result is sorted, each name once.
+// Environment makes a child's environment: the inherited variables that may pass, changed as WithEnv does.
 func Environment(inherited, set, unset []string) []string {
 	var pass []string
 	for _, kv := range inherited {
@@ -69,24 +68,17 @@ func Environment(inherited, set, unset []string) []string {
 	return WithEnv(pass, set, unset)
 }
 
-// WithEnv changes an environment that was made before, without sifting it again: set is added, the names of unset are removed
-// unless set has them. What stands later wins. The result is sorted, each name once.
+// WithEnv changes an environment that was made before, without sifting it again. What stands later wins: set ("NAME=value") over
+// env, and unset (names) over both. The result is sorted, each name once.
 func WithEnv(env, set, unset []string) []string {
-	gone := map[string]bool{}
-	for _, name := range unset {
-		name, _, _ = strings.Cut(name, "=")
-		gone[envKey(name)] = true
-	}
-	kept := map[string]string{}
-	for _, kv := range env {
-		if name, _, ok := cutEnv(kv); ok && !gone[envKey(name)] {
-			kept[envKey(name)] = kv
-		}
-	}
+	kept := envMap(env)
 	for _, kv := range set {
 		if name, _, ok := cutEnv(kv); ok {
 			kept[envKey(name)] = kv
 		}
+	}
+	for _, name := range unset {
+		delete(kept, envKey(name))
 	}
 	out := make([]string, 0, len(kept))
 	for _, kv := range kept {
