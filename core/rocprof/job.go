@@ -163,6 +163,9 @@ func (j PMCJob) JSON() ([]byte, error) {
 			return nil, badArg("counters", name, "names of letters, digits and _, such as SQ_WAVES")
 		}
 	}
+	if err := checkPass(j.Counters); err != nil {
+		return nil, err
+	}
 	pattern, err := KernelRegex(j.Kernel)
 	if err != nil {
 		return nil, err

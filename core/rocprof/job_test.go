@@ -179,6 +179,9 @@ func TestPMCJobErrors(t *testing.T) {
 		{"many counters", func(j *PMCJob) { j.Counters = make([]string, 65) }},
 		{"a counter with a space", func(j *PMCJob) { j.Counters = []string{"SQ WAVES"} }},
 		{"a counter that is an option", func(j *PMCJob) { j.Counters = []string{"--att"} }},
+		{"five counters of TCC", func(j *PMCJob) {
+			j.Counters = []string{"TCC_HIT_sum", "TCC_MISS_sum", "TCC_EA0_RDREQ_sum", "TCC_EA0_WRREQ_sum", "TCC_REQ_sum"}
+		}},
 		{"launch 0", func(j *PMCJob) { j.Iter = "0" }},
 		{"relative directory", func(j *PMCJob) { j.OutputDir = "o" }},
 		{"control character in the kernel", func(j *PMCJob) { j.Kernel = "a\tb" }},

@@ -1,6 +1,10 @@
 package rocprof
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // counterGroup is what one hardware pass collects, and why those counters.
 type counterGroup struct {
@@ -9,8 +13,8 @@ type counterGroup struct {
 }
 
 // passLimits are the counters that one pass can collect of each block, by the prefix of the counter's name (AMD's perfmon limits
-// for gfx942 and gfx950, rocprofiler-compute soc definitions; aqlprofile's block tables). The groups below stay under them: a
-// pass that asks for more ends the workload at its first dispatch, and more than four TCC counters have hung a gfx942.
+// for gfx942 and gfx950, rocprofiler-compute soc definitions; aqlprofile's block tables). A pass that asks for more ends the
+// workload at its first dispatch, and more than four TCC counters have hung a gfx942.
 var passLimits = map[string]int{"SQ": 8, "TCC": 4, "TCP": 4, "TA": 2, "TD": 2, "GRBM": 2, "SPI": 2, "CPC": 2, "CPF": 2}
 
 var instinct = []string{"gfx942", "gfx950"}
@@ -33,4 +37,17 @@ func CounterGroups(arch string) [][]string {
 		}
 	}
 	return out
+}
+
+// checkPass refuses counters that one pass cannot collect, before a GPU is asked for them.
+func checkPass(counters []string) error {
+	used := map[string]int{}
+	for _, name := range counters {
+		block, _, _ := strings.Cut(name, "_")
+		limit, known := passLimits[block]
+		if used[block]++; known && used[block] > limit {
+			return badArg("counters", strings.Join(counters, " "), fmt.Sprintf("at most %d counters of %s in one pass", limit, block))
+		}
+	}
+	return nil
 }
