@@ -142,7 +142,6 @@ func (a *app) intercept(ctx context.Context, method string, params json.RawMessa
 	return nil, true, &stdio.Error{Code: code, Message: message}
 }
 
-
 // serve answers MCP on standard input and output until the client goes away.
 func serve(ctx context.Context, flags *settingFlags) error {
 	out, err := stdio.ReserveStdout()

@@ -1,0 +1,156 @@
+package att
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Occupancy is occupancy.json, reduced: which CUs of the traced shader engines had waves, and of which kernel. It covers all CUs
+// of the selected engines and not only the traced one.
+type Occupancy struct {
+	// Known is false where there is no such file.
+	Known bool
+	// Starts counts the waves that began, by engine, CU and kernel id of the file.
+	starts map[cuKey]int64
+	// names are the kernels by id: mangled, or "<codeobj> / 0x<address>" where the name is not known.
+	names map[int64]string
+}
+
+type cuKey struct{ se, cu, kernel int64 }
+
+const (
+	maxOccupancyKernels = 1 << 16
+	maxOccupancyCUs     = 1 << 16
+	maxEngine           = 1 << 10
+)
+
+// The cells of a row: time, cu, simd, slot, start, kernel id; format 3.1.0 adds five.
+const (
+	cellCU     = 1
+	cellStart  = 4
+	cellKernel = 5
+)
+
+func readOccupancy(r io.Reader) (Occupancy, error) {
+	s := newScanner(r)
+	o := Occupancy{Known: true, starts: map[cuKey]int64{}, names: map[int64]string{}}
+	err := s.document(func(key []byte) error {
+		if string(key) == "dispatches" {
+			return o.readNames(s)
+		}
+		se, err := strconv.ParseInt(string(key), 10, 64)
+		if err != nil || se < 0 || se > maxEngine {
+			return s.skip()
+		}
+		if null, err := s.null(); null || err != nil {
+			return err
+		}
+		return s.array(func() error { return o.row(s, se) })
+	})
+	return o, err
+}
+
+func (o *Occupancy) readNames(s *scanner) error {
+	if null, err := s.null(); null || err != nil {
+		return err
+	}
+	return s.object(func(key []byte) error {
+		id, err := strconv.ParseInt(string(key), 10, 64)
+		if err != nil {
+			return s.skip()
+		}
+		if len(o.names) >= maxOccupancyKernels {
+			return s.fail("more than %d kernels", maxOccupancyKernels)
+		}
+		name := ""
+		if s.peek() != '"' {
+			return s.skip()
+		}
+		if name, err = s.str(); err == nil {
+			o.names[id] = name
+		}
+		return err
+	})
+}
+
+func (o *Occupancy) row(s *scanner, se int64) error {
+	k, n, started := cuKey{se: se}, 0, false
+	err := s.array(func() (err error) {
+		switch n {
+		case cellCU:
+			k.cu, err = s.int64()
+		case cellStart:
+			started, err = s.flag()
+		case cellKernel:
+			k.kernel, err = s.int64()
+		default:
+			err = s.skip()
+		}
+		n++
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if n <= cellKernel {
+		return s.fail("a row of %d cells where at least 6 were expected", n)
+	}
+	if !started {
+		return nil
+	}
+	if _, known := o.starts[k]; !known && len(o.starts) >= maxOccupancyCUs {
+		return s.fail("more than %d CUs", maxOccupancyCUs)
+	}
+	o.starts[k]++
+	return nil
+}
+
+// BusyCUs gives the CUs, by shader engine, on which waves of the kernel began; all kernels for "". A kernel that the file does
+// not name gives those of no name.
+func (o Occupancy) BusyCUs(kernel string) map[int][]int {
+	out := map[int][]int{}
+	for k := range o.starts {
+		if kernel != "" && !o.is(k.kernel, kernel) {
+			continue
+		}
+		se, cu := int(k.se), int(k.cu)
+		if !slices.Contains(out[se], cu) {
+			out[se] = append(out[se], cu)
+		}
+	}
+	for se := range out {
+		slices.Sort(out[se])
+	}
+	return out
+}
+
+// WavesStarted is the number of waves of the kernel that began on the traced engines, on any CU; all kernels for "".
+func (o Occupancy) WavesStarted(kernel string) int64 {
+	n := int64(0)
+	for k, count := range o.starts {
+		if kernel == "" || o.is(k.kernel, kernel) {
+			n += count
+		}
+	}
+	return n
+}
+
+// is says whether a kernel id of the file is the kernel. Ids without a name may be any.
+func (o Occupancy) is(id int64, kernel string) bool {
+	name := o.names[id]
+	return name == kernel || name == "" || strings.Contains(name, " / 0x")
+}
+
+// Kernels are the names that the file gives, sorted, without those that are addresses.
+func (o Occupancy) Kernels() []string {
+	var out []string
+	for _, name := range o.names {
+		if name != "" && !strings.Contains(name, " / 0x") {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
