@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// Bounds of one CSV file. A test that launches a million kernels writes about 200 MB.
+// Bounds of one CSV file. Half a million launches of a library's kernels take about 200 MB.
 const (
 	maxCSVBytes = 512 << 20
-	maxCSVRows  = 2_000_000
+	maxCSVRows  = 1_000_000
 	maxColumns  = 512
 )
 

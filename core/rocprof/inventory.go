@@ -68,13 +68,18 @@ func NewInventory(launches []Launch) Inventory {
 		id              int64
 		grid, workgroup [3]int64
 	}
-	launches = slices.Clone(launches)
-	slices.SortStableFunc(launches, func(a, b Launch) int {
+	order := make([]int, len(launches))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, b := &launches[i], &launches[j]
 		return cmp.Or(cmp.Compare(a.Process, b.Process), cmp.Compare(a.DispatchID, b.DispatchID))
 	})
 	counters, at := map[sequence]int64{}, map[key]int{}
 	var all []Group
-	for _, l := range launches {
+	for _, i := range order {
+		l := launches[i]
 		counters[sequence{l.Process, l.KernelID}]++
 		k := key{l.Kernel, l.KernelID, l.Grid, l.Workgroup}
 		if _, known := at[k]; !known {
