@@ -79,24 +79,6 @@ func (s SymbolPattern) Match(symbol string) bool {
 	return err == nil && re.MatchString(symbol)
 }
 
-// MatchSymbol tells how a launched symbol fits the kernels that the worktree defines for this test: exact where one of
-// them can only be that, prefix where a name with gaps fits or the recipe's hint begins it.
-func (l *Listing) MatchSymbol(k *Kernel, symbol string) (exact, prefix bool) {
-	if k == nil || LooksForeign(symbol) {
-		return false, false
-	}
-	for _, s := range k.Symbols {
-		if s.Match(symbol) {
-			exact = exact || s.Exact
-			prefix = prefix || !s.Exact
-		}
-	}
-	for _, hint := range k.Hints {
-		prefix = prefix || hinted(hint, symbol)
-	}
-	return exact, prefix
-}
-
 // hinted: the symbol is the hint, or the hint and something behind a boundary. "pa" fits pa_decode_kernel_0 and never
 // spatial_pad_kernel.
 func hinted(hint, symbol string) bool {
