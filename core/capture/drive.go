@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -89,7 +90,7 @@ func (d *driver) workload() []string {
 // may have been built without debug information, and then maps to no source line.
 func (d *driver) env() []string {
 	cache := filepath.Join(d.store.Path(d.run.ID), "cache")
-	return rocprof.Environment(d.plan.Env, []string{"FLYDSL_RUNTIME_CACHE_DIR=" + cache}, nil)
+	return rocprof.WithEnv(d.plan.Env, []string{"FLYDSL_RUNTIME_CACHE_DIR=" + cache}, nil)
 }
 
 // dir is a directory of the run, absolute, made when missing.
@@ -189,7 +190,10 @@ func (d *driver) readDiscovery(st step, dir string) error {
 		if err != nil {
 			return d.fail(envelope.TraceCorrupt, envelope.Facts{Message: fmt.Sprintf("the list of launches %s cannot be read: %v", filepath.Base(path), err), Evidence: envelope.Evidence{Path: d.relative(path), Log: logURI(d.run.ID, st.Name)}})
 		}
-		launches = append(launches, part...)
+		for _, l := range part {
+			l.Process = filepath.Base(path) // launches count within one process
+			launches = append(launches, l)
+		}
 	}
 	d.readAgents(files, launches)
 	d.inventory = rocprof.NewInventory(launches)
@@ -260,7 +264,7 @@ func (d *driver) readAgents(files rocprof.Outputs, launches []rocprof.Launch) {
 	d.gpu = figures.WithTopology(agent.CUs, agent.XCCs, agent.ShaderEngines)
 }
 
-func readFile[T any](path string, read func(r *os.File) ([]T, error)) ([]T, error) {
+func readFile[T any](path string, read func(io.Reader) ([]T, error)) ([]T, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

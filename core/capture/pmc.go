@@ -80,13 +80,15 @@ func (d *driver) readPMC(st step, out string, pass PMCPass, c rocprof.Choice) (P
 			return pass, d.fail(envelope.TraceCorrupt, envelope.Facts{Message: fmt.Sprintf("%s cannot be read: %v", filepath.Base(path), err), Evidence: envelope.Evidence{Path: d.relative(path)}})
 		}
 		for _, r := range rows {
-			if r.Kernel != d.data.Kernel || r.GridSize != product(c.Group.GridItems()) {
+			if r.Kernel != d.data.Kernel || r.GridItems != product(c.Group.GridItems()) {
 				continue
 			}
 			if sums[r.Counter] == nil {
 				sums[r.Counter] = &Counter{Name: r.Counter}
 			}
-			sums[r.Counter].Value += r.Value
+			if r.HasValue {
+				sums[r.Counter].Value += r.Value
+			}
 			sums[r.Counter].Dispatches++
 		}
 	}

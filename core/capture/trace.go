@@ -436,7 +436,7 @@ func (d *driver) fillTag(tag *Tag, got traced, p TracePlan) {
 	v := got.kept.verdict
 	tag.KeptDir, tag.Waves, tag.Ins, tag.Mapped = got.kept.rel, v.Waves, v.Ins, v.Mapped
 	tag.MappedPct, tag.MappedLatencyPct, tag.FlyDSLPct = v.MappedPct, v.MappedLatencyPct, v.FlyDSLPct
-	tag.Hitcount, tag.Latency, tag.Stall, tag.Idle = v.Totals.Hitcount, v.Totals.Latency, v.Totals.Stall, v.Totals.Idle
+	tag.Hitcount, tag.Latency, tag.Stall, tag.Idle = v.Totals.Hit, v.Totals.Latency, v.Totals.Stall, v.Totals.Idle
 	tag.TopStallType = v.TopStallType
 	for _, w := range got.kept.att.Warnings {
 		d.warn(w.Code, w.Message)
