@@ -47,7 +47,8 @@ func Run(ctx context.Context, o Options) error {
 		{"What does the shape promise?", d.tile},
 		{"Capture " + o.Kernel + " at " + o.Shape, d.capture},
 		{"Where does it stall?", d.stalls},
-		{"A grid that is too small, and the way out", d.empty},
+		{"A small grid: a second attempt where the first one missed", d.small},
+		{"One shader engine by hand: an empty trace, and the way out", d.empty},
 	} {
 		d.say("\n== %s", step.title)
 		if err := step.run(ctx); err != nil {
@@ -248,6 +249,13 @@ type capture struct {
 			Limiter      string   `json:"occupancy_limiter"`
 		} `json:"big"`
 	} `json:"tags"`
+	Attempts []struct {
+		N      int    `json:"n"`
+		CU     int    `json:"att_target_cu"`
+		Mask   string `json:"att_shader_engine_mask"`
+		Result string `json:"result"`
+		Why    string `json:"why"`
+	} `json:"attempts"`
 	Checks []struct {
 		ID    string `json:"id"`
 		Pass  bool   `json:"pass"`
@@ -404,9 +412,29 @@ func (d *demo) read(ctx context.Context, uri string) ([]byte, error) {
 	}
 }
 
-// empty asks for a shape that is too small, and follows the first action of the error.
-func (d *demo) empty(ctx context.Context) error {
+// small captures a grid of few workgroups: the run itself tries again where the occupancy of the first trace shows work.
+func (d *demo) small(ctx context.Context) error {
 	e, err := d.call(ctx, "flyprof_capture", map[string]any{"kernel": d.o.Kernel, "shape": d.o.Small})
+	if err != nil {
+		return err
+	}
+	e, data, err := d.wait(ctx, e)
+	if err != nil {
+		return err
+	}
+	for _, a := range data.Attempts {
+		d.say("   attempt %d: CU %d, shader engines %s: %s: %s", a.N, a.CU, a.Mask, a.Result, a.Why)
+	}
+	if e.Error != nil {
+		return fmt.Errorf("%s: %s", e.Error.Code, e.Error.Message)
+	}
+	return nil
+}
+
+// empty fixes CU and shader engine, as hand-written job files do, so that a small grid misses them; then it follows the first
+// action of the error.
+func (d *demo) empty(ctx context.Context) error {
+	e, err := d.call(ctx, "flyprof_capture", map[string]any{"kernel": d.o.Kernel, "shape": d.o.Small, "att_target_cu": 1, "att_shader_engine_mask": "0x1"})
 	if err != nil {
 		return err
 	}

@@ -40,15 +40,15 @@ func TestFaults(t *testing.T) {
 func TestEmptyATT(t *testing.T) {
 	for _, arch := range []string{"gfx950", "gfx942"} {
 		s := simulated(t, "", "--simulate="+arch)
-		a := s.capture(map[string]any{"kernel": "softmax", "shape": "8,8192"})
+		a := s.capture(map[string]any{"kernel": "softmax", "shape": "8,8192", "att_target_cu": 1, "att_shader_engine_mask": "0x1"})
 		if a.Error == nil || a.Error.Code != "EMPTY_ATT" || a.Error.ExitCode != 66 {
 			t.Fatalf("%s: %s", arch, a.raw)
 		}
 		if a.Error.Evidence["workgroups"] != 8.0 || a.Error.Evidence["target_cus"] == nil || a.Error.Evidence["dispatch_inventory"] == nil {
 			t.Errorf("%s: evidence %v", arch, a.Error.Evidence)
 		}
-		if attempts, _ := a.get("attempts").([]any); len(attempts) != 2 {
-			t.Errorf("%s: attempts %v", arch, attempts)
+		if attempts, _ := a.get("attempts").([]any); len(attempts) != 1 {
+			t.Errorf("%s: the caller fixed the CU and it was tried %d times", arch, len(attempts))
 		}
 		first := a.Error.NextActions[0]
 		if first.Tool != "flyprof_capture" || first.Arguments["shape"] == "8,8192" {
@@ -57,6 +57,23 @@ func TestEmptyATT(t *testing.T) {
 		if b := s.capture(first.Arguments); !b.OK {
 			t.Errorf("%s: the first next action ended with %s", arch, b.raw)
 		}
+	}
+}
+
+// TestSecondAttempt: a small grid that misses the traced CU is traced once more where it had work, and says so.
+func TestSecondAttempt(t *testing.T) {
+	s := simulated(t, "")
+	a := s.capture(map[string]any{"kernel": "softmax", "shape": "8,8192"})
+	attempts, _ := a.get("attempts").([]any)
+	if !a.OK || len(attempts) != 2 {
+		t.Fatalf("%s", a.raw)
+	}
+	first, second := attempts[0].(map[string]any), attempts[1].(map[string]any)
+	if first["result"] != "empty" || second["result"] != "kept" || first["att_target_cu"] == second["att_target_cu"] && first["att_shader_engine_mask"] == second["att_shader_engine_mask"] {
+		t.Errorf("attempts %v", attempts)
+	}
+	if runs := a.get("cost.workload_runs"); runs != 3.0 {
+		t.Errorf("%v workload runs for a discovery and two attempts", runs)
 	}
 }
 
