@@ -54,13 +54,20 @@ func skill(body string) Document {
 	return Document{URI: "skill://" + name + "/SKILL.md", Name: name, Description: field(body, "description"), MIME: markdown, Body: body}
 }
 
-// field gives a one-line value of the front matter, which lies between the first two lines of "---"; empty where it is not.
+// field gives a one-line value of the front matter, which lies between the text's first two lines of "---"; empty where it
+// is not there.
 func field(body, key string) string {
-	_, rest, _ := strings.Cut(body, "---\n")
-	front, _, _ := strings.Cut(rest, "\n---\n")
-	for line := range strings.Lines(front + "\n") {
-		if value, ok := strings.CutPrefix(line, key+":"); ok {
+	fences := 0
+	for line := range strings.Lines(body) {
+		line = strings.TrimSpace(line)
+		if line == "---" {
+			fences++
+		}
+		if value, ok := strings.CutPrefix(line, key+":"); ok && fences == 1 {
 			return strings.TrimSpace(value)
+		}
+		if fences != 1 {
+			break
 		}
 	}
 	return ""
