@@ -175,7 +175,7 @@ func (d *Dispatch) readManifest(f *folder) error {
 	if d.Version == "" {
 		d.Version = d.Manifest.Version
 	}
-	if d.Manifest.PCSampling || d.Code.extra {
+	if d.pcSamples() {
 		d.warn(WarnNotATT, "the files hold PC samples: hitcount counts samples, and there are no waves")
 	}
 	return nil
@@ -224,7 +224,7 @@ func (d *Dispatch) readWaves(ctx context.Context, f *folder, opt Options) error 
 		d.warn(WarnWavesMissing, "%d of %d wave files that filenames.json lists are not there", absent, len(listed))
 	}
 	hits := d.Code.Totals().Hit > 0
-	if hits && len(listed) == 0 && !d.Manifest.PCSampling && !d.Code.extra {
+	if hits && len(listed) == 0 && !d.pcSamples() {
 		d.warn(WarnNoWavesListed, "code.json has hits and no wave is listed: instruction sums can be read, single waves cannot")
 	}
 	if !opt.ReadWaves || len(present) == 0 {

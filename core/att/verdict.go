@@ -1,6 +1,7 @@
 package att
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path"
@@ -63,6 +64,9 @@ func (d *Dispatch) Verdict(kernel string) Verdict {
 	v.FlyDSLPct = percent(int64(inside), int64(v.Mapped))
 	v.TopStallType = topType(byType)
 	switch {
+	case d.pcSamples():
+		v.State = Bad
+		v.Err = corrupt(d.Dir, codeFile, errors.New("the files hold PC samples and no thread trace"))
 	case d.Code.Null || v.Ins == 0, v.Totals.Hit == 0 && v.Waves == 0:
 		v.State = Empty
 		v.Err = envelope.Build(envelope.EmptyATT, envelope.Facts{Message: d.emptyMessage(kernel)})
@@ -74,6 +78,9 @@ func (d *Dispatch) Verdict(kernel string) Verdict {
 	}
 	return v
 }
+
+// pcSamples says that the files are those of PC sampling, which att-tool writes in the same form.
+func (d *Dispatch) pcSamples() bool { return d.Manifest.PCSampling || d.Code.extra }
 
 func (d *Dispatch) emptyMessage(kernel string) string {
 	if kernel == "" {

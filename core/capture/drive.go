@@ -214,6 +214,9 @@ func (d *driver) readDiscovery(st step, dir string) error {
 		return d.unnamed(st)
 	}
 	facts.Evidence.Log, facts.LogTail = logURI(d.run.ID, st.Name), d.tail(st)
+	if d.plan.Kernel != nil {
+		facts.Test = d.plan.Kernel.Name
+	}
 	return d.fail(code, *facts)
 }
 

@@ -172,20 +172,34 @@ func (p Preparer) invocation(tree *worktree.Tree, listing *worktree.Listing, in 
 	if in.Invocation != "" {
 		return p.custom(tree, listing, in, plan)
 	}
-	k, err := listing.Find(in.Kernel)
+	k, symbol, err := findKernel(listing, in.Kernel)
 	if err != nil {
 		return err
 	}
-	plan.Kernel = k
-	if in.Kernel != k.Name && in.Kernel != k.TestFile {
-		plan.Symbol = in.Kernel
-	}
+	plan.Kernel, plan.Symbol = k, symbol
 	inv, err := tree.Invocation(k, worktree.InvocationRequest{Shape: in.Shape, Args: in.Args})
 	if err != nil {
 		return err
 	}
 	plan.Invocation = *inv
 	return nil
+}
+
+// findKernel reads the kernel argument: a test's name, a symbol that one test launches, or both with :: between them. C++ names
+// have :: of their own, so what stands before it counts only where it is a test's name.
+func findKernel(l *worktree.Listing, name string) (k *worktree.Kernel, symbol string, err error) {
+	if test, rest, ok := strings.Cut(name, request.SymbolMark); ok && rest != "" {
+		if k, err := l.Find(test); err == nil && (k.Name == test || k.TestFile == test) {
+			return k, rest, nil
+		}
+	}
+	if k, err = l.Find(name); err != nil {
+		return nil, "", err
+	}
+	if exact, _ := worktree.MatchSymbol(k, name); exact && name != k.Name {
+		symbol = name
+	}
+	return k, symbol, nil
 }
 
 func (p Preparer) custom(tree *worktree.Tree, listing *worktree.Listing, in request.Capture, plan *Plan) error {

@@ -17,6 +17,9 @@ type Facts struct {
 	Request *request.Capture
 	// RunID is the failed run; empty where there is none.
 	RunID string
+	// Test is the kernel whose test launched the candidates: a call that names one of them names the test before it
+	// ("softmax::softmax_kernel_0"). Empty where the candidates are tests themselves, or where a command of the caller's ran.
+	Test string
 	// Evidence is what was seen.
 	Evidence Evidence
 	// Available lists choices that exist.
@@ -115,6 +118,12 @@ func captureEach(f Facts, candidates []Candidate, reason string) []Action {
 	for _, c := range head(candidates, 3) {
 		r := *f.Request
 		r.Kernel, r.RetryOf = c.Kernel, f.RunID
+		if f.Test != "" {
+			r.Kernel = f.Test + request.SymbolMark + c.Kernel
+		}
+		if len(r.Kernel) > request.MaxKernel {
+			continue
+		}
 		acts = append(acts, Action{Kind: CallTool, Args: r, Reason: reason, Confidence: Medium})
 	}
 	return acts

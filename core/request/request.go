@@ -55,9 +55,15 @@ type Tile struct {
 	Buffers  int    `json:"buffers,omitempty" jsonschema:"minimum=1,maximum=8" jsonschema_description:"LDS buffers (pipeline stages); default 2."`
 }
 
+// SymbolMark stands between a kernel's name and the launched symbol that is meant: "softmax::softmax_kernel_0".
+const SymbolMark = "::"
+
+// MaxKernel is the longest kernel argument of Capture in bytes: C++ symbols are long.
+const MaxKernel = 2000
+
 // Capture asks for an instruction-level trace of one kernel.
 type Capture struct {
-	Kernel              string   `json:"kernel" jsonschema:"minLength=1,maxLength=400" jsonschema_description:"Kernel name from flyprof_list or the exact launched symbol such as softmax_kernel_0."`
+	Kernel              string   `json:"kernel" jsonschema:"minLength=1,maxLength=2000" jsonschema_description:"Kernel name from flyprof_list or the exact launched symbol such as softmax_kernel_0 or both as softmax::softmax_kernel_0."`
 	Shape               string   `json:"shape,omitempty" jsonschema:"maxLength=400" jsonschema_description:"Problem shape for the test such as 8192x8192 or M=8192;N=8192;bf16 (commas work). Default the test's own."`
 	Args                []string `json:"args,omitempty" jsonschema:"maxItems=64" jsonschema_description:"Further arguments for the test as plain tokens."`
 	Tag                 string   `json:"tag,omitempty" jsonschema:"enum=small,enum=big,enum=both" jsonschema_description:"Which trace to take: big (default) is the shape asked for; small a smaller problem; both."`

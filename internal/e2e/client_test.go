@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -273,7 +274,7 @@ func (s *session) envelope(tool string, m message) answer {
 	if err := json.Unmarshal(m.Result, &res); err != nil {
 		s.t.Fatal(err)
 	}
-	if len(res.Content) != 1 || res.Content[0].Text != string(res.StructuredContent) {
+	if len(res.Content) != 1 || !sameJSON([]byte(res.Content[0].Text), res.StructuredContent) {
 		s.t.Errorf("%s: the text is not the structured content", tool)
 	}
 	var a answer
@@ -301,6 +302,12 @@ func (s *session) envelope(tool string, m message) answer {
 		}
 	}
 	return a
+}
+
+// sameJSON compares two texts as JSON: the library escapes < and > on its way out.
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // load compiles the schemas that tools/list gives.

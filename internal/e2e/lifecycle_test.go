@@ -174,7 +174,7 @@ func TestKillServer(t *testing.T) {
 		s := simulated(t, "")
 		a := s.call("flyprof_capture", map[string]any{"kernel": "softmax", "shape": "8192,8192", "wait_s": 0})
 		id, _ := a.Data["run_id"].(string)
-		time.Sleep(rand.N(1500 * time.Millisecond))
+		time.Sleep(rand.N(600 * time.Millisecond))
 		if err := s.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,7 @@ func TestKillSupervisor(t *testing.T) {
 		for deadline := time.Now().Add(patience); pid == 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 			pid = runOf(t, s.runs, id).Supervisor.PID
 		}
-		time.Sleep(rand.N(1200 * time.Millisecond))
+		time.Sleep(rand.N(350 * time.Millisecond))
 		err := syscall.Kill(pid, syscall.SIGKILL)
 		b := s.wait(s.call("flyprof_capture_status", map[string]any{"run_id": id, "wait_s": 30}))
 		r := terminal(t, s.runs, id, "interrupted", "done")

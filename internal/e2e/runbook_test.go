@@ -56,7 +56,7 @@ func TestRunbook(t *testing.T) {
 	if string(status.raw) != string(a.raw) {
 		t.Errorf("status answers\n%s\nand capture had answered\n%s", status.raw, a.raw)
 	}
-	if text := s.text("flyprof://runs/" + id); text != string(a.raw) {
+	if text := s.text("flyprof://runs/" + id); !sameJSON([]byte(text), a.raw) {
 		t.Errorf("the resource is\n%s\nand capture had answered\n%s", text, a.raw)
 	}
 
@@ -122,7 +122,7 @@ func TestBadInput(t *testing.T) {
 		"worktree outside":    {"flyprof_list", map[string]any{"worktree": "/"}, "PATH_NOT_ALLOWED", "--allow-path"},
 		"no such run":         {"flyprof_capture_status", map[string]any{"run_id": "softmax-20260101T000000Z-aaaaaa"}, "RUN_NOT_FOUND", "softmax-20260101T000000Z-aaaaaa"},
 		"run id is a path":    {"flyprof_capture_status", map[string]any{"run_id": "../../etc"}, "RUN_NOT_FOUND", ".."},
-		"resource outside":    {"flyprof_read", map[string]any{"uri": "flyprof://files/../../etc/passwd"}, "", "passwd"},
+		"resource outside":    {"flyprof_read", map[string]any{"uri": "flyprof://files/../../etc/passwd"}, "", ".."},
 		"GPU far out":         {"flyprof_capture", map[string]any{"kernel": "softmax", "gpu": 256}, "BAD_ARGS", "gpu"},
 		"invocation with sh":  {"flyprof_capture", map[string]any{"kernel": "softmax", "invocation": "bash -c 'rm -rf /'"}, "BAD_ARGS", "invocation"},
 		"tile without shape":  {"flyprof_tile", map[string]any{"kernel": "softmax"}, "BAD_ARGS", "shape"},
