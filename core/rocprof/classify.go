@@ -4,237 +4,501 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 )
 
-// Finding is what one row of the table found in a log.
+// Finding is what one row of the table of signatures found in a log.
 type Finding struct {
-	// ID is the row's name, Code the failure; empty for a caveat.
-	ID   string
+	// ID is the row's; a stable word such as KERNEL_COMPILE or BUFFER_FULL.
+	ID string
+	// Code is the catalogue's; empty for a warning.
 	Code envelope.Code
-	// Message says what it means, with the words of the log.
+	// Message says what is the matter, in one line of at most maxMessage bytes.
 	Message string
-	// Line is the log line, without colours.
+	// Line is the log's line that says so, without colours, cut at maxShown bytes.
 	Line string
-	// Source is the file:line that the failure names, where it names one.
+	// Source is the place "file:line" that the failure names: the kernel's for one of the compiler, else the innermost frame.
 	Source string
-	// Traceback holds the lines of the traceback that ended in it, innermost last.
+	// Traceback is FlyDSL's traceback where there is one, else Python's or the native one; at most maxTraceback lines.
 	Traceback []string
-	// Count is how many lines matched.
-	Count int
 }
 
-// Report is what a log says. It decides nothing by itself: a kernel may have been traced before the test failed.
+// Report is what a log says.
 type Report struct {
-	// Primary is the failure that explains the others; nil where the log names none.
+	// Primary names the failure; nil where the log names none.
 	Primary *Finding
-	// Warnings are caveats, in the order of the table.
+	// Warnings are caveats on what was written, one a kind, in the order of the table.
 	Warnings []Finding
-	// Opened are the files that rocprofv3 says it wrote, at most 256.
+	// Opened are the files that the profiler said to have opened for writing, in its order, each once.
 	Opened []string
 }
 
+// Bounds on what is kept of a log. Its lines pass one by one, so its size costs time only.
 const (
-	maxLogLine   = 8 << 10
-	maxOpened    = 256
+	maxLine      = 12 << 10 // of a longer line the beginning and the end are looked at
+	maxShown     = 500
+	maxMessage   = 600
 	maxTraceback = 40
-	maxFrames    = 4096 // lines that are looked at as one traceback
+	maxContext   = 60 // lines kept before a match
+	maxOpened    = 4096
+	// lastWordsWithin is how many lines of the test's own may follow an exception that ended it.
+	lastWordsWithin = 12
 )
 
-// Classify reads the combined output of rocprofv3, the workload and their children. It holds a few lines at a time; a line
-// beyond 8 KiB is cut. Neither the level of a log line nor an exit code counts: "Opened result file" is logged as an error on
-// every success.
+// Classify reads the output of a run under rocprofv3, stdout and stderr mixed as they came, of all its processes. An exit
+// code is not asked: what was written decides about success, this about the reason.
+//
+// rocprofv3 logs "Opened result file" at level E on every success, so the level of a line says nothing; only F does. Lines
+// that echo the command line or time a step are passed over, because they may hold any text.
 func Classify(r io.Reader) Report {
-	c := classifier{seen: make([]*Finding, len(signatures))}
-	in := bufio.NewReaderSize(r, 64<<10)
+	c := classifier{hits: make([]*hit, len(signatures)), facts: map[fact]bool{}, seen: map[string]bool{}}
+	lines := lineReader{r: bufio.NewReaderSize(r, 64<<10)}
 	for {
-		line, err := readLine(in)
-		if line != "" || err == nil {
+		line, err := lines.next()
+		if err == nil || line != "" {
 			c.line(line)
 		}
 		if err != nil {
-			break
+			return c.report()
 		}
 	}
-	return c.report()
 }
 
-// readLine gives a line without its end, cut at maxLogLine; the rest of a longer one is passed over.
-func readLine(in *bufio.Reader) (string, error) {
-	var b []byte
+// lineReader gives lines that end in LF, CR LF or CR (progress bars), without their ends.
+type lineReader struct {
+	r *bufio.Reader
+	// afterCR: the last line ended in CR, so that an LF now belongs to it.
+	afterCR bool
+}
+
+func (l *lineReader) next() (string, error) {
+	var head, tail []byte
 	for {
-		part, err := in.ReadSlice('\n')
-		if room := maxLogLine - len(b); room > 0 {
-			b = append(b, part[:min(len(part), room)]...)
+		b, err := l.r.ReadByte()
+		if err != nil {
+			return joined(head, tail), io.EOF
 		}
-		if err == bufio.ErrBufferFull {
+		if l.afterCR {
+			l.afterCR = false
+			if b == '\n' {
+				continue
+			}
+		}
+		if b == '\n' || b == '\r' {
+			l.afterCR = b == '\r'
+			return joined(head, tail), nil
+		}
+		if len(head) < maxLine*2/3 {
+			head = append(head, b)
 			continue
 		}
-		return strings.TrimRight(StripANSI(strings.ToValidUTF8(string(b), "\uFFFD")), "\r\n"), err
+		if tail = append(tail, b); len(tail) >= maxLine {
+			tail = append(tail[:0], tail[len(tail)-maxLine/3:]...)
+		}
 	}
+}
+
+func joined(head, tail []byte) string {
+	tail = tail[max(0, len(tail)-maxLine/3):]
+	return StripANSI(strings.ToValidUTF8(string(head)+string(tail), "\uFFFD"))
+}
+
+// hit is the line that a row matched, with what stood around it.
+type hit struct {
+	message, line, frame string
+	// before is the traceback that the line ends, after what followed it.
+	before, after []string
+	own           int  // the number of the line among the test's own
+	pytest        bool // the line is pytest's report of an exception
+	times         int
+	values        []string
 }
 
 type classifier struct {
-	seen   []*Finding
+	hits   []*hit // by row
+	open   []*hit // those that still take lines
+	facts  map[fact]bool
 	opened []string
-	// trace is the traceback that is being read; frames the places in it.
-	trace  []string
-	frame  string // the innermost place so far, as file:line
-	inside bool
-	// dsl: a DSL traceback follows a compile error; its first place is the user's source.
-	waiting *Finding
-	lines   int
+	seen   map[string]bool
+	// context are the last lines of the test's own.
+	context []string
+	// frames are the places of the current Python traceback, the innermost last.
+	frames []string
+	// pending is an exception in pytest's report, whose place comes behind it.
+	pending string
+	own     int
+	// first is the thread that started the profiler first: the test's, not a child's.
+	first   string
+	written bool // the profiler in the first process has written everything
 }
 
-// glog is the prefix of a log line: glog's with a date, Abseil's without.
-var glog = regexp.MustCompile(`^[IWEF]\d{4,8} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] `)
+// The forms of lines.
+var (
+	// logPrefix begins a line of the profiler: glog with the year, Abseil without. What the test had printed may stand before it.
+	logPrefix = rx(`(?:^|[^\w\[])([IWEF])(?:20\d{6}|\d{4}) \d\d:\d\d:\d\d\.\d+ +(\d+) ([\w./+-]+:\d+)\] ?`)
+	// echo are lines that hold the command line, or the time of a step.
+	echo        = rx(`^\[rocprofv3\] (.*?) +::\s+[\d.]+ sec`)
+	testPrefix  = rx(`^(?:\[(?:default\d+|rank\d+)\]: ?)?(E   )?`)
+	pythonFrame = rx(`^\s*File "(.+?)", line (\d+)`)
+	pytestFrame = rx(`^(\S+\.\w+:\d+): in `)
+	pytestPlace = rx(`^(\S+\.\w+:\d+): \w*(?:Error|Exception)$`)
+	exception   = rx(`^(?:\w+\.)*\w*(?:Error|Exception)(?:: |$)`)
+	nativeFrame = rx(`^\s*(?:@ |#\d+ )`)
+	quoted      = rx(`^>?\s{4,}\S`) // source that a traceback shows
+	rule        = rx(`^-+$`)
+	share       = rx(`\d+(?:\.\d+)? ?%`)
+)
 
-// framePlace is a frame of a Python or DSL traceback.
-var framePlace = regexp.MustCompile(`^(?:E\s+)?\s*File "([^"]{1,1000})", line (\d+)`)
-
-// pytestPlace is a frame as pytest prints it: path:line: Error.
-var pytestPlace = regexp.MustCompile(`^([\w./-]{1,500}\.py):(\d+): (?:\w+)?`)
+const (
+	openedText    = "Opened result file: "
+	tracebackText = "Traceback (most recent call last):"
+	dslTraceback  = "DSL Traceback (most recent operation last):"
+)
 
 func (c *classifier) line(line string) {
-	text := line
-	if at := glog.FindStringIndex(text); at != nil {
-		text = text[at[1]:]
+	if strings.Contains(line, "] ") {
+		if m := logPrefix.FindStringSubmatchIndex(line); m != nil {
+			if before := line[:m[2]]; strings.TrimSpace(before) != "" {
+				c.ownLine(before)
+			}
+			c.logLine(line[m[2]], line[m[4]:m[5]], line[m[1]:], line[m[2]:])
+			return
+		}
 	}
-	c.traceback(text)
-	for i, s := range signatures {
-		if !s.fits(text) {
+	c.ownLine(line)
+}
+
+// logLine takes a line of the profiler's log; text is the line without its prefix.
+func (c *classifier) logLine(level byte, thread, text, line string) {
+	if m := echo.FindStringSubmatch(text); m != nil {
+		switch {
+		case m[1] == "tool initialization" && c.first == "":
+			c.first = thread
+		case m[1] == "tool finalization" && thread == c.first:
+			c.written = true
+		}
+		return
+	}
+	if path, ok := strings.CutPrefix(text, openedText); ok {
+		c.fileOpened(path)
+		return
+	}
+	kind := anyLine
+	if level == 'F' {
+		kind = fatalLine
+	}
+	c.match(strings.TrimPrefix(text, "[rocprofv3] "), line, kind, false)
+}
+
+func (c *classifier) fileOpened(path string) {
+	path = strings.TrimSpace(path)
+	if path == "" || len(c.opened) >= maxOpened || c.seen[path] {
+		return
+	}
+	c.seen[path] = true
+	c.opened = append(c.opened, path)
+	c.facts[filesOpened] = true
+}
+
+// ownLine takes a line of the test, of the Python that runs it, or of a runtime in the process.
+func (c *classifier) ownLine(line string) {
+	if path, ok := strings.CutPrefix(line, openedText); ok { // a log whose prefixes were cut
+		c.fileOpened(path)
+		return
+	}
+	if echo.MatchString(line) {
+		return
+	}
+	c.follow(line)
+	if strings.TrimSpace(line) != "" {
+		c.own++
+	}
+	m := testPrefix.FindStringSubmatch(line)
+	text, pytest := line[len(m[0]):], m[1] != ""
+	switch {
+	case nativeFrame.MatchString(text):
+		c.match(text, line, stackFrame, false)
+	case text == tracebackText:
+		c.frames = nil
+	case c.placed(text), quoted.MatchString(line), rule.MatchString(text):
+	default:
+		c.match(text, line, ownLine, pytest)
+		if pytest && exception.MatchString(text) {
+			c.pending = text
+		}
+		if text != "" && text[0] != ' ' {
+			c.frames = nil
+		}
+	}
+	if c.context = append(c.context, cutBytes(line, maxShown)); len(c.context) > 2*maxContext {
+		c.context = append(c.context[:0], c.context[maxContext:]...)
+	}
+}
+
+// placed takes the lines that name a place in the source.
+func (c *classifier) placed(text string) bool {
+	if m := pythonFrame.FindStringSubmatch(text); m != nil {
+		c.addFrame(m[1] + ":" + m[2])
+		return true
+	}
+	if m := pytestFrame.FindStringSubmatch(text); m != nil {
+		c.addFrame(m[1])
+		return true
+	}
+	if m := pytestPlace.FindStringSubmatch(text); m != nil && c.pending != "" {
+		text := c.pending
+		c.frames, c.pending = []string{m[1]}, ""
+		c.match(text, text, ownLine, true)
+		c.frames = nil
+		return true
+	}
+	return false
+}
+
+func (c *classifier) addFrame(place string) {
+	if len(c.frames) > maxContext { // an endless recursion: the outermost and the last ones matter
+		c.frames = append(c.frames[:1], c.frames[2:]...)
+	}
+	c.frames = append(c.frames, cutBytes(place, maxShown))
+}
+
+// match asks the table about one line.
+func (c *classifier) match(text, line string, kind lineKind, pytest bool) {
+	for _, f := range factLines {
+		if strings.Contains(text, f.literal) && f.re.MatchString(text) {
+			c.facts[f.fact] = true
+		}
+	}
+	for i := range signatures {
+		s, old := &signatures[i], c.hits[i]
+		if old != nil && s.code != "" && s.kind != lastWords || !s.takes(kind) || !s.timely(c.written) || !s.hasLiteral(text) {
 			continue
 		}
-		c.note(i, line, text)
-	}
-	if _, path, ok := strings.Cut(text, "Opened result file: "); ok && len(c.opened) < maxOpened {
-		c.opened = append(c.opened, strings.TrimSpace(path))
-	}
-	if m := pythonError.FindStringSubmatch(text); m != nil {
-		c.exception(line, m[1])
-		c.inside = false
-	}
-}
-
-func (s Signature) fits(text string) bool {
-	if s.pattern.String() == "" {
-		return false
-	}
-	if len(s.hints) > 0 && !slices.ContainsFunc(s.hints, func(h string) bool { return strings.Contains(text, h) }) {
-		return false
-	}
-	if slices.ContainsFunc(s.without, func(w string) bool { return strings.Contains(text, w) }) {
-		return false
-	}
-	return s.pattern.MatchString(text)
-}
-
-func (c *classifier) note(i int, line, text string) {
-	if f := c.seen[i]; f != nil {
-		f.Count++
-		return
-	}
-	s := signatures[i]
-	f := &Finding{ID: s.ID, Code: s.Code, Line: strings.TrimSpace(line), Count: 1, Source: c.frame, Traceback: slices.Clone(c.trace)}
-	f.Message = s.Meaning
-	if s.Code != "" {
-		f.Message = fmt.Sprintf("%s: %s", s.Meaning, cutBytes(strings.TrimSpace(text), 300))
-	}
-	c.seen[i] = f
-	if s.ID == "COMPILE_FAIL" {
-		c.waiting = f
-	}
-}
-
-// traceback keeps the lines of the traceback that goes on, and the innermost place in it.
-func (c *classifier) traceback(text string) {
-	switch {
-	case strings.HasPrefix(text, "Traceback (most recent call last)"):
-		c.trace, c.frame, c.inside, c.lines = nil, "", true, 0
-	case strings.HasPrefix(text, "DSL Traceback"):
-		c.trace, c.inside, c.lines = nil, true, 0
-	}
-	if m := framePlace.FindStringSubmatch(text); m != nil {
-		c.frame, c.inside = m[1]+":"+m[2], true
-		// Frames of a DSL traceback follow the error: its last one is the operation that failed.
-		if c.waiting != nil {
-			c.waiting.Source = c.frame
+		m := s.re.FindStringSubmatchIndex(text)
+		if m == nil || s.unless != nil && s.unless.MatchString(text) || !s.placedIn(c.frames) {
+			continue
 		}
-	} else if m := pytestPlace.FindStringSubmatch(text); m != nil {
-		c.frame = m[1] + ":" + m[2]
-	}
-	if !c.inside {
-		return
-	}
-	if c.lines++; c.lines > maxFrames {
-		c.inside = false
-		return
-	}
-	if len(c.trace) == maxTraceback {
-		c.trace = c.trace[1:]
-	}
-	c.trace = append(c.trace, cutBytes(text, 300))
-	if c.waiting != nil {
-		c.waiting.Traceback = slices.Clone(c.trace)
-	}
-}
-
-// pythonError is the last line of a traceback.
-var pythonError = regexp.MustCompile(`^(?:E\s+)?([A-Za-z_][\w.]*(?:Error|Exception)): `)
-
-// exception judges a Python exception by the file it was raised in: in FlyDSL's compiler it is the kernel's source that cannot
-// be compiled, in kernels/ a builder that refuses the configuration.
-func (c *classifier) exception(line, kind string) {
-	file, _, _ := strings.Cut(c.frame, ":")
-	file = "/" + strings.ReplaceAll(file, `\`, "/")
-	short := kind[strings.LastIndexByte(kind, '.')+1:]
-	switch {
-	case short == "ImportError" || short == "ModuleNotFoundError" || short == "AssertionError":
-	case strings.Contains(file, "/flydsl/compiler/"), strings.Contains(file, "/flydsl/expr/"), strings.Contains(file, "/flydsl/_mlir/"):
-		c.noteID(traceFail, line)
-	case strings.Contains(file, "/kernels/") && !strings.Contains(file, "/tests/") && (short == "RuntimeError" || short == "ValueError" || short == "NotImplementedError"):
-		c.noteID(configRefused, line)
-	}
-}
-
-func (c *classifier) noteID(id, line string) {
-	for i, s := range signatures {
-		if s.ID == id {
-			c.note(i, line, line)
+		if old != nil && s.code == "" {
+			old.again(text, m)
+			continue
 		}
+		h := &hit{message: string(s.re.ExpandString(nil, s.says, text, m)), line: line, own: c.own, pytest: pytest, times: 1}
+		if len(c.frames) > 0 {
+			h.frame = c.frames[len(c.frames)-1]
+		}
+		if !pytest && kind != anyLine && kind != fatalLine {
+			h.before = tracebackBefore(c.context)
+		}
+		h.addValue(text, m)
+		if old != nil {
+			c.open = slices.DeleteFunc(c.open, func(o *hit) bool { return o == old })
+		}
+		c.hits[i], c.open = h, append(c.open, h)
 	}
 }
 
-func (c *classifier) saw(id string) bool {
-	for i, s := range signatures {
-		if s.ID == id {
-			return c.seen[i] != nil
+func (s *signature) takes(kind lineKind) bool {
+	switch s.kind {
+	case anyLine:
+		return kind != stackFrame
+	case lastWords:
+		return kind == ownLine
+	}
+	return s.kind == kind
+}
+
+func (s *signature) timely(written bool) bool {
+	return s.output == anyTime || (s.output == afterOutput) == written
+}
+
+func (s *signature) hasLiteral(text string) bool {
+	if len(s.has) == 0 {
+		return true
+	}
+	for _, literal := range s.has {
+		if strings.Contains(text, literal) {
+			return true
 		}
 	}
 	return false
 }
 
-func (c *classifier) report() Report {
-	out := Report{Opened: c.opened}
-	for i, s := range signatures {
-		f := c.seen[i]
-		if f == nil || s.Meaning == "" || s.needs != "" && !c.saw(s.needs) {
-			continue
-		}
-		if s.Code == "" {
-			if f.Count > 1 {
-				f.Message = fmt.Sprintf("%s (%d lines)", f.Message, f.Count)
+func (s *signature) placedIn(frames []string) bool {
+	if s.in == nil && s.from == nil {
+		return true
+	}
+	if len(frames) == 0 {
+		return false
+	}
+	inner := frames[len(frames)-1]
+	return (s.in == nil || s.in.MatchString(inner)) && (s.notIn == nil || !s.notIn.MatchString(inner)) &&
+		(s.from == nil || s.from.MatchString(frames[0]))
+}
+
+// again counts a further line of the same caveat.
+func (h *hit) again(text string, m []int) {
+	h.times++
+	h.addValue(text, m)
+}
+
+func (h *hit) addValue(text string, m []int) {
+	if len(m) < 4 || m[2] < 0 || len(h.values) >= 64 {
+		return
+	}
+	if v := cutBytes(text[m[2]:m[3]], 64); !slices.Contains(h.values, v) {
+		h.values = append(h.values, v)
+	}
+}
+
+// follow gives a line to the hits before it.
+func (c *classifier) follow(line string) {
+	line = strings.TrimRight(cutBytes(line, maxShown), " \t")
+	c.open = slices.DeleteFunc(c.open, func(h *hit) bool {
+		h.after = append(h.after, line)
+		return len(h.after) >= maxTraceback
+	})
+}
+
+// tracebackBefore is the Python traceback that ends at the last of the lines; nil where none does.
+func tracebackBefore(lines []string) []string {
+	frames := false
+	for i := len(lines) - 1; i >= 0 && i > len(lines)-maxContext; i-- {
+		switch l := lines[i]; {
+		case l == tracebackText:
+			return slices.Clone(lines[i:])
+		case strings.HasPrefix(l, "  "):
+			frames = frames || pythonFrame.MatchString(l)
+		case !rule.MatchString(l):
+			if frames {
+				return slices.Clone(lines[i+1:])
 			}
-			out.Warnings = append(out.Warnings, *f)
-			continue
-		}
-		if out.Primary == nil {
-			out.Primary = f
+			return nil
 		}
 	}
-	return out
+	if frames {
+		return slices.Clone(lines[max(0, len(lines)-maxContext):])
+	}
+	return nil
+}
+
+// report picks the failure and the caveats.
+func (c *classifier) report() Report {
+	r := Report{Opened: c.opened}
+	for i := range signatures {
+		s, h := &signatures[i], c.hits[i]
+		switch {
+		case h == nil, s.with != noFact && !c.facts[s.with], s.without != noFact && c.facts[s.without]:
+		case s.code == "":
+			r.Warnings = append(r.Warnings, s.finding(h))
+		case r.Primary != nil:
+		case s.kind == lastWords && !h.pytest && c.own-h.own > lastWordsWithin:
+		default:
+			f := s.finding(h)
+			r.Primary = &f
+		}
+	}
+	return r
+}
+
+func (s *signature) finding(h *hit) Finding {
+	f := Finding{ID: s.id, Code: s.code, Line: cutBytes(strings.TrimSpace(h.line), maxShown)}
+	message := h.message
+	if s.more {
+		message += " " + continuation(h.after)
+	}
+	if s.list != "" && len(h.values) > 0 {
+		message += fmt.Sprintf(" (%s %s)", s.list, strings.Join(h.values, ", "))
+	}
+	if s.code == "" {
+		if p := share.FindString(h.line); p != "" {
+			message += " (" + p + ")"
+		}
+		if h.times > 1 {
+			message += fmt.Sprintf(" (said %d times)", h.times)
+		}
+	}
+	message = strings.Join(strings.Fields(message), " ")
+	f.Message = cutBytes(strings.TrimRight(message, ": "), maxMessage)
+	if s.code != "" {
+		f.Source, f.Traceback = h.traceback()
+	}
+	return f
+}
+
+// continuation is the rest of a message of several lines.
+func continuation(after []string) string {
+	var out []string
+	for _, l := range after {
+		l = l[len(testPrefix.FindString(l)):]
+		if l == "" || l == dslTraceback || l == tracebackText || len(out) == 8 {
+			break
+		}
+		out = append(out, strings.TrimSpace(l))
+	}
+	return strings.Join(out, " ")
+}
+
+// traceback gives the place that the failure names and the traceback to show: that of FlyDSL before that of Python, and
+// what a crashed process dumped when there is neither.
+func (h *hit) traceback() (source string, lines []string) {
+	after := make([]string, len(h.after))
+	for i, l := range h.after {
+		after[i] = l[len(testPrefix.FindString(l)):]
+	}
+	if i := slices.Index(after, dslTraceback); i >= 0 {
+		block := indentedFrom(after, i+1)
+		return lastPlace(block), append([]string{dslTraceback}, block...)
+	}
+	if h.pytest {
+		for _, l := range after {
+			if m := pytestPlace.FindStringSubmatch(l); m != nil {
+				return m[1], nil
+			}
+		}
+		return h.frame, nil
+	}
+	if len(h.before) > 0 {
+		source = lastPlace(h.before)
+		lines = append(slices.Clone(h.before), cutBytes(h.line, maxShown))
+		return source, lines[max(0, len(lines)-maxTraceback):]
+	}
+	for i, l := range after {
+		if nativeFrame.MatchString(l) || strings.HasSuffix(l, "(most recent call first):") {
+			lines = append([]string{l}, indentedFrom(after, i+1)...)
+			return firstPlace(lines), lines
+		}
+		if l != "" && i > 2 {
+			break
+		}
+	}
+	return h.frame, nil
+}
+
+func indentedFrom(lines []string, i int) []string {
+	end := i
+	for end < len(lines) && strings.HasPrefix(lines[end], " ") {
+		end++
+	}
+	return lines[i:end]
+}
+
+func firstPlace(lines []string) string {
+	for _, l := range lines {
+		if m := pythonFrame.FindStringSubmatch(l); m != nil {
+			return m[1] + ":" + m[2]
+		}
+	}
+	return ""
+}
+
+func lastPlace(lines []string) string {
+	for _, l := range slices.Backward(lines) {
+		if m := pythonFrame.FindStringSubmatch(l); m != nil {
+			return m[1] + ":" + m[2]
+		}
+	}
+	return ""
 }
