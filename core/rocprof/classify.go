@@ -141,14 +141,12 @@ var (
 	logPrefix = rx(`(?:^|[^\w\[])([IWEF])(?:20\d{6}|\d{4}) \d\d:\d\d:\d\d\.\d+ +(\d+) ([\w./+-]+:\d+)\] ?`)
 	// echo are lines that hold the command line, or the time of a step.
 	echo        = rx(`^\[rocprofv3\] (.*?) +::\s+[\d.]+ sec`)
-	testPrefix  = rx(`^(?:\[(?:default\d+|rank\d+)\]: ?)?(E   )?`)
+	testPrefix  = rx(`^(?:\[(?:default\d+|rank\d+)\]: ?)?(E(?:   |$))?`)
 	pythonFrame = rx(`^\s*File "(.+?)", line (\d+)`)
 	pytestFrame = rx(`^(\S+\.\w+:\d+): in `)
 	pytestPlace = rx(`^(\S+\.\w+:\d+): \w*(?:Error|Exception)$`)
 	exception   = rx(`^(?:\w+\.)*\w*(?:Error|Exception)(?:: |$)`)
 	nativeFrame = rx(`^\s*(?:@ |#\d+ )`)
-	quoted      = rx(`^>?\s{4,}\S`) // source that a traceback shows
-	rule        = rx(`^-+$`)
 	share       = rx(`\d+(?:\.\d+)? ?%`)
 )
 
@@ -209,21 +207,20 @@ func (c *classifier) ownLine(line string) {
 		c.fileOpened(path)
 		return
 	}
-	if echo.MatchString(line) {
+	if strings.Contains(line, "[rocprofv3]") && echo.MatchString(line) {
 		return
 	}
 	c.follow(line)
 	if strings.TrimSpace(line) != "" {
 		c.own++
 	}
-	m := testPrefix.FindStringSubmatch(line)
-	text, pytest := line[len(m[0]):], m[1] != ""
+	text, pytest := withoutPrefix(line)
 	switch {
-	case nativeFrame.MatchString(text):
+	case isNativeFrame(text):
 		c.match(text, line, stackFrame, false)
 	case text == tracebackText:
 		c.frames = nil
-	case c.placed(text), quoted.MatchString(line), rule.MatchString(text):
+	case c.placed(text), isQuoted(line), isRule(text):
 	default:
 		c.match(text, line, ownLine, pytest)
 		if pytest && exception.MatchString(text) {
@@ -238,17 +235,47 @@ func (c *classifier) ownLine(line string) {
 	}
 }
 
+// withoutPrefix takes off what torchrun and pytest put before a line; pytest says whether pytest did.
+func withoutPrefix(line string) (text string, pytest bool) {
+	if line == "" || line[0] != 'E' && line[0] != '[' {
+		return line, false
+	}
+	m := testPrefix.FindStringSubmatch(line)
+	return line[len(m[0]):], m[1] != ""
+}
+
+// isQuoted: the line is source that a traceback shows.
+func isQuoted(line string) bool {
+	line = strings.TrimPrefix(line, ">")
+	return strings.HasPrefix(line, "    ") && strings.TrimSpace(line) != ""
+}
+
+// isRule: the line that FlyDSL draws under a traceback.
+func isRule(line string) bool { return line != "" && strings.Trim(line, "-") == "" }
+
+func isNativeFrame(line string) bool {
+	line = strings.TrimLeft(line, " \t")
+	return line != "" && (line[0] == '@' || line[0] == '#') && nativeFrame.MatchString(line)
+}
+
 // placed takes the lines that name a place in the source.
 func (c *classifier) placed(text string) bool {
-	if m := pythonFrame.FindStringSubmatch(text); m != nil {
-		c.addFrame(m[1] + ":" + m[2])
-		return true
+	if strings.Contains(text, `File "`) {
+		if m := pythonFrame.FindStringSubmatch(text); m != nil {
+			c.addFrame(m[1] + ":" + m[2])
+			return true
+		}
 	}
-	if m := pytestFrame.FindStringSubmatch(text); m != nil {
-		c.addFrame(m[1])
-		return true
+	if strings.Contains(text, ": in ") {
+		if m := pytestFrame.FindStringSubmatch(text); m != nil {
+			c.addFrame(m[1])
+			return true
+		}
 	}
-	if m := pytestPlace.FindStringSubmatch(text); m != nil && c.pending != "" {
+	if c.pending == "" {
+		return false
+	}
+	if m := pytestPlace.FindStringSubmatch(text); m != nil {
 		text := c.pending
 		c.frames, c.pending = []string{m[1]}, ""
 		c.match(text, text, ownLine, true)
@@ -371,7 +398,7 @@ func tracebackBefore(lines []string) []string {
 			return slices.Clone(lines[i:])
 		case strings.HasPrefix(l, "  "):
 			frames = frames || pythonFrame.MatchString(l)
-		case !rule.MatchString(l):
+		case !isRule(l):
 			if frames {
 				return slices.Clone(lines[i+1:])
 			}
@@ -432,7 +459,7 @@ func (s *signature) finding(h *hit) Finding {
 func continuation(after []string) string {
 	var out []string
 	for _, l := range after {
-		l = l[len(testPrefix.FindString(l)):]
+		l, _ = withoutPrefix(l)
 		if l == "" || l == dslTraceback || l == tracebackText || len(out) == 8 {
 			break
 		}
@@ -446,7 +473,7 @@ func continuation(after []string) string {
 func (h *hit) traceback() (source string, lines []string) {
 	after := make([]string, len(h.after))
 	for i, l := range h.after {
-		after[i] = l[len(testPrefix.FindString(l)):]
+		after[i], _ = withoutPrefix(l)
 	}
 	if i := slices.Index(after, dslTraceback); i >= 0 {
 		block := indentedFrom(after, i+1)
@@ -466,7 +493,7 @@ func (h *hit) traceback() (source string, lines []string) {
 		return source, lines[max(0, len(lines)-maxTraceback):]
 	}
 	for i, l := range after {
-		if nativeFrame.MatchString(l) || strings.HasSuffix(l, "(most recent call first):") {
+		if isNativeFrame(l) || strings.HasSuffix(l, "(most recent call first):") {
 			lines = append([]string{l}, indentedFrom(after, i+1)...)
 			return firstPlace(lines), lines
 		}

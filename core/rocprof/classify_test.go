@@ -1,12 +1,16 @@
 package rocprof
 
 import (
+	"fmt"
+	"io"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
+	"github.com/google/go-cmp/cmp"
 )
 
 // Prefixes of rocprofv3's log: glog (7.2) and Abseil (1.3).
@@ -254,5 +258,316 @@ func TestSignatureTable(t *testing.T) {
 		if _, err := regexp.Compile(s.Pattern); err != nil {
 			t.Errorf("%s: %v", s.ID, err)
 		}
+	}
+}
+
+// TestSimulatedFaults: the logs of the simulated GPU's faults, as it printed them, lead to the codes that it promises.
+func TestSimulatedFaults(t *testing.T) {
+	begun := started + glogW + "simple_timer.cpp:55] [rocprofv3] 'python tests/kernels/test_softmax.py' ::     0.000000 sec\n" +
+		glogW + "tool.cpp:2422] HSA version 8.20.0 initialized (instance=0)\n"
+	ended := glogW + "simple_timer.cpp:55] [rocprofv3] 'python tests/kernels/test_softmax.py' ::     2.136713 sec\n"
+	wrote := glogE + "output_stream.cpp:111] Opened result file: /o/att_kernel_trace.csv\n" + glogW + "simple_timer.cpp:55] [rocprofv3] output generation ::     0.005383 sec\n" + finished
+	figures := "[simulated] softmax_kernel_0 2048x8192xbf16: 14.3 us\n"
+	scriptLine := "Traceback (most recent call last):\n  File \"/w/tests/kernels/test_softmax.py\", line 1, in <module>\n"
+	tests := []struct {
+		fault, log string
+		code       envelope.Code
+		warnings   []string
+	}{
+		{"none", begun + figures + ended + wrote, "", nil},
+		{"compile_fail", begun + "  File \"/w/kernels/norm/softmax_kernel.py\", line 1, in <module>\n----------------------------------------\nDSLCompileError: MLIR verification failed: 'llvm.load' op operand #0 must be LLVM pointer type, but got 'i32' (simulated)\n\nDSL Traceback (most recent operation last):\n  File \"/w/kernels/norm/softmax_kernel.py\", line 12\n    value = load(softmax_kernel_0)\n            ^\n" + ended + wrote, envelope.KernelCompileFail, nil},
+		{"decoder_missing", "flyprof-mcp: SIMULATED GPU (gfx950): figures are invented\n[rocprofv3] Fatal error: rocprof-trace-decoder library path not found in ['', '/opt/rocm/lib']\n", envelope.DecoderMissing, nil},
+		{"decoder_unloadable", begun + figures + ended + glogF + "att_lib_wrapper.cpp:130] Error loading decoder: 37\n", envelope.DecoderMissing, nil},
+		{"app_crash", begun + "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f0000000000 (most recent call first):\n  File \"/w/tests/kernels/test_softmax.py\", line 1 in <module>\n", envelope.WorkloadFailed, nil},
+		{"assert_after_kernel", begun + figures + scriptLine + "AssertionError: max error 0.75 above 0.01 (simulated)\n" + ended + wrote, envelope.WorkloadFailed, nil},
+		{"skipped", begun + "Skipped: test_softmax.py: not supported on this GPU (simulated)\n" + ended + wrote, envelope.WorkloadSkipped, nil},
+		{"skipped under pytest", begun + "tests/kernels/test_softmax.py ss\n2 skipped in 0.02s\n" + ended + wrote, envelope.WorkloadSkipped, nil},
+		{"truncated", begun + figures + ended + glogW + "tool.cpp:1649] Thread trace buffer full!\n" + glogW + "profile_interface.cpp:58] Wave incomplete: The trace was cutoff before all waves ended.\n" + wrote, "", []string{"BUFFER_FULL", "WAVES_INCOMPLETE"}},
+		{"data_lost", begun + figures + ended + glogW + "profile_interface.cpp:58] Data Lost: The profiler dropped part of the trace due to bandwidth limitations.\n" + wrote, "", []string{"DATA_LOST"}},
+		{"oom", begun + scriptLine + "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 512.00 GiB. GPU 0 has a total capacity of 287.98 GiB of which 270.10 GiB is free.\n" + ended + wrote, envelope.GPUOOM, nil},
+		{"gpu_fault", begun + "Memory access fault by GPU node-2 (Agent handle: 0x2f0a0b0) on address 0x7f1200000000. Reason: Page not present or supervisor privilege.\n" + ended + wrote, envelope.GPUFault, nil},
+		{"gpu_hang", begun + "HW Exception by GPU node-2 (Agent handle: 0x2f0a0b0) reason :GPU Hang\n" + ended + wrote, envelope.GPUHang, nil},
+		{"disk_full", begun + figures + ended + glogE + "output_stream.cpp:130] Error writing '/o/att_kernel_trace.csv': No space left on device\nterminate called after throwing an instance of 'std::filesystem::filesystem_error'\n  what():  filesystem error: cannot write: No space left on device [/o/att_kernel_trace.csv]\n", envelope.DiskFull, nil},
+		{"busy", begun + glogW + "ioctl.cpp:61] Device 2 has a profiler attached to it. PMC Counters may be inaccurate.\n" + glogF + "aql_packet.cpp:174] failed to create ATT packet: HSA_STATUS_ERROR_OUT_OF_RESOURCES: another process has the thread trace of this GPU\n", envelope.GPUBusy, []string{"PROFILER_ATTACHED"}},
+		{"old_rocprof", "usage: rocprofv3 [options] -- <application> [application options]\nrocprofv3: error: unrecognized arguments: --att\n", envelope.Rocprofv3TooOld, nil},
+		{"no_gpu", begun + scriptLine + "RuntimeError: No HIP GPUs are available\n" + ended + wrote, envelope.NoGPU, nil},
+		{"torch_missing", begun + scriptLine + "ModuleNotFoundError: No module named 'torch'\n" + ended + wrote, envelope.DependencyMissing, nil},
+		{"not_built", begun + scriptLine + "ModuleNotFoundError: No module named 'flydsl'\n" + ended + wrote, envelope.BuildTreeMissing, nil},
+		{"profiler_crash", begun + figures + ended + wrote + "*** SIGSEGV (@0x0) received by PID 77 from PID 0; stack trace: ***\n    @ rocprofiler_iterate_buffer_tracing_record_args\n", "", []string{"CRASHED_AFTER_OUTPUT"}},
+		{"timeout", begun + glogW + "tool.cpp:3921] [rocprofv3] rocprofv3 caught signal 15...\n" + ended + wrote, "", []string{"STOPPED_BY_SIGNAL"}},
+		{"an import that pytest reports", "ERROR collecting tests/kernels/test_softmax.py\nE   ModuleNotFoundError: No module named 'flydsl._mlir'\n!!!!!!!!!!!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!!!!!!!!!!!\n1 error in 0.05s\n", envelope.BuildTreeBroken, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.fault, func(t *testing.T) {
+			got := Classify(strings.NewReader(tt.log))
+			code, message := envelope.Code(""), ""
+			if got.Primary != nil {
+				code, message = got.Primary.Code, got.Primary.Message
+			}
+			var warnings []string
+			for _, w := range got.Warnings {
+				warnings = append(warnings, w.ID)
+			}
+			if code != tt.code || !slices.Equal(warnings, tt.warnings) {
+				t.Errorf("%s (%s) and %v, want %s and %v", code, message, warnings, tt.code, tt.warnings)
+			}
+		})
+	}
+}
+
+// TestFirstInTable: of several failures in a log the one that explains the others is named, in whatever order they stand.
+func TestFirstInTable(t *testing.T) {
+	const (
+		compile = "DSLCompileError: bad"
+		assert  = "AssertionError: results differ"
+		skip    = "Skipped: fp8 not supported"
+		aiter   = "Skipped: aiter not installed"
+		fault   = "Memory access fault by GPU node-2"
+		hang    = "HW Exception by GPU node-2 (Agent handle: 0x1) reason :GPU Hang"
+		binary  = "'hipModuleLoadData(&module, data)' failed with 'hipErrorNoBinaryForGpu'"
+		launch  = "'hipModuleLaunchKernel(f, g)' failed with 'hipErrorInvalidValue'"
+		flydsl  = "ModuleNotFoundError: No module named 'flydsl'"
+		torch   = "ModuleNotFoundError: No module named 'torch'"
+		nothing = "no tests ran in 0.00s"
+		gone    = "ERROR: file or directory not found: x.py"
+		died    = "[rocprofv3] Fatal error: Command '['python', 't.py']' died with <Signals.SIGABRT: 6>."
+	)
+	tests := []struct{ want, other string }{
+		{compile, skip}, {compile, aiter}, {compile, assert}, {compile, died}, {flydsl, torch}, {binary, assert}, {binary, launch}, {launch, assert},
+		{hang, fault}, {fault, died}, {fault, assert}, {gone, nothing}, {assert, skip}, {torch, skip}, {aiter, nothing},
+	}
+	for _, tt := range tests {
+		want := Classify(strings.NewReader(tt.want)).Primary
+		for _, log := range []string{tt.want + "\n" + tt.other + "\n", tt.other + "\n" + tt.want + "\n"} {
+			if got := Classify(strings.NewReader(log)).Primary; got == nil || want == nil || got.ID != want.ID || got.Line != tt.want {
+				t.Errorf("%q: %+v, want the row of %q", log, got, tt.want)
+			}
+		}
+	}
+}
+
+// TestGoodLogs: what stands in the log of a good run names no failure.
+func TestGoodLogs(t *testing.T) {
+	tests := []struct{ name, log string }{
+		{"empty", ""},
+		{"the command line is echoed", started + glogW + `simple_timer.cpp:55] [rocprofv3] 'pytest -k "AssertionError or No module named 'flydsl' or HIP out of memory"' ::     0.000000 sec`},
+		{"E lines of success", glogE + "output_stream.cpp:111] Opened result file: /o/GPU Hang/No space left on device.csv"},
+		{"GPUs are masked", glogW + "tool.cpp:99] Attempt to enable hip visiblity for agent-3 which is not visible to HSA (ROCR)"},
+		{"some skipped", "tests/x.py::a PASSED\ntests/x.py::b SKIPPED (needs gfx950)\nSKIPPED [1] tests/x.py:12: aiter missing\n5 passed, 1 skipped, 3 deselected in 2.0s"},
+		{"all cases pass", "Skipped: fp8 needs gfx950\nALL TESTS PASSED"},
+		{"a test about errors", "tests/x.py::test_raises_AssertionError PASSED\ntests/x.py::test_oom PASSED\n2 passed in 1.0s"},
+		{"source in a traceback", "Traceback (most recent call last):\n  File \"x.py\", line 1, in f\n    raise RuntimeError(\"HIP out of memory\")\n>       pytest.skip(\"CUDA/ROCm not available\")\n    print('no tests ran')\n"},
+		{"an exception that was caught", testTraceback + "ValueError: fallback is used\n" + strings.Repeat("iter: 12.5 us\n", 40)},
+		{"another profiler is only noted", glogW + "ioctl.cpp:61] Device 3 has a profiler attached to it. PMC Counters may be inaccurate."},
+	}
+	for _, tt := range tests {
+		if got := Classify(strings.NewReader(tt.log)).Primary; got != nil {
+			t.Errorf("%s: %+v", tt.name, *got)
+		}
+	}
+}
+
+// TestCrashTimes: only the end of the first process's profiler makes a crash harmless; its children end all the time.
+func TestCrashTimes(t *testing.T) {
+	child := strings.ReplaceAll(started+finished, "139053582401024", "126101448588800")
+	crash := "*** SIGSEGV (@0x0) received by PID 77 from PID 0; stack trace: ***\n    @     0x7f3d12345678 main\n"
+	for name, tt := range map[string]struct{ log, id string }{
+		"before":               {started + crash + finished, "TEST_CRASH"},
+		"after":                {started + finished + crash, ""},
+		"after a child's end":  {started + child + crash, "TEST_CRASH"},
+		"after both":           {started + child + finished + crash, ""},
+		"without a beginning":  {finished + crash, "TEST_CRASH"},
+		"a fault stays one":    {started + finished + "Memory access fault by GPU node-2\n", "GPU_FAULT"},
+		"one before, one more": {started + crash + finished + crash, "TEST_CRASH"},
+	} {
+		got := Classify(strings.NewReader(tt.log)).Primary
+		if (got == nil) != (tt.id == "") || got != nil && got.ID != tt.id {
+			t.Errorf("%s: %+v, want %q", name, got, tt.id)
+		}
+	}
+}
+
+// TestTracebacks: a failure carries its place and the traceback that leads there.
+func TestTracebacks(t *testing.T) {
+	dsl := "DSLCompileError: 'llvm.load' op operand #0 must be LLVM pointer type\nsee current operation: %1 = llvm.load\n\nDSL Traceback (most recent operation last):\n  File \"/w/kernels/norm/rmsnorm.py\", line 80\n    launch(x)\n    ^\n  File \"/w/kernels/norm/helper.py\", line 12\n    load(x)\n    ^^^^\n\nanother block\n"
+	dslBlock := []string{"DSL Traceback (most recent operation last):", "  File \"/w/kernels/norm/rmsnorm.py\", line 80", "    launch(x)", "    ^", "  File \"/w/kernels/norm/helper.py\", line 12", "    load(x)", "    ^^^^"}
+	python := []string{"Traceback (most recent call last):", "  File \"/w/t.py\", line 7, in <module>", "    main()", "    ~~~~^^", "  File \"/w/u.py\", line 3, in main", "    assert x", "AssertionError: differs"}
+	interleaved := strings.Join(python[:3], "\n") + "\n" + abseil + "tool.cpp:1] from a child\n" + strings.Join(python[3:], "\n")
+	tests := []struct {
+		name, log, source, message string
+		traceback                  []string
+	}{
+		{"FlyDSL in a script", testTraceback + "----------------------------------------\n" + dsl, "/w/kernels/norm/helper.py:12", "FlyDSL could not compile the kernel: 'llvm.load' op operand #0 must be LLVM pointer type see current operation: %1 = llvm.load", dslBlock},
+		{"FlyDSL under pytest", "E   flydsl.compiler.diagnostics." + strings.ReplaceAll(strings.TrimSpace(dsl), "\n", "\nE   "), "/w/kernels/norm/helper.py:12", "FlyDSL could not compile the kernel: 'llvm.load' op operand #0 must be LLVM pointer type see current operation: %1 = llvm.load", dslBlock},
+		{"Python", strings.Join(python, "\n"), "/w/u.py:3", "an assertion of the test failed: differs", python},
+		{"Python with a child between", interleaved, "/w/u.py:3", "an assertion of the test failed: differs", python},
+		{"an older traceback does not belong", strings.Join(python[:6], "\n") + "\nValueError: caught\nfallback\nDSLCompileError: bad", "", "FlyDSL could not compile the kernel: bad", nil},
+		{"pytest's place", "E   RuntimeError: HIP error: invalid argument\nE   more\n\ntests/kernels/test_x.py:88: RuntimeError", "tests/kernels/test_x.py:88", "a HIP call failed: invalid argument", nil},
+		{"a kernel's check", "Traceback (most recent call last):\n  File \"/w/tests/kernels/t.py\", line 7, in f\n    g()\n  File \"/w/kernels/g.py\", line 3, in g\n    raise ValueError(m)\nValueError: head_dim 96", "/w/kernels/g.py:3", "the kernel's own check refuses this configuration: ValueError: head_dim 96",
+			[]string{"Traceback (most recent call last):", "  File \"/w/tests/kernels/t.py\", line 7, in f", "    g()", "  File \"/w/kernels/g.py\", line 3, in g", "    raise ValueError(m)", "ValueError: head_dim 96"}},
+		{"Python's own crash", "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n  File \"/w/t.py\", line 7 in f\n  File \"/w/t.py\", line 9 in <module>\n", "/w/t.py:7", "the test crashed: Segmentation fault", []string{"Current thread 0x1 (most recent call first):", "  File \"/w/t.py\", line 7 in f", "  File \"/w/t.py\", line 9 in <module>"}},
+		{"a test's check is not a kernel's", "Traceback (most recent call last):\n  File \"/w/tests/kernels/t.py\", line 7, in f\n    raise ValueError(m)\nValueError: bad flag", "/w/tests/kernels/t.py:7", "the test ended with ValueError: bad flag",
+			[]string{"Traceback (most recent call last):", "  File \"/w/tests/kernels/t.py\", line 7, in f", "    raise ValueError(m)", "ValueError: bad flag"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Classify(strings.NewReader(tt.log)).Primary
+			if got == nil {
+				t.Fatal("nothing was found")
+			}
+			if got.Source != tt.source || got.Message != tt.message {
+				t.Errorf("%s %q, want %s %q", got.Source, got.Message, tt.source, tt.message)
+			}
+			if diff := cmp.Diff(tt.traceback, got.Traceback); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestRecordedLogs: logs of real runs that went well name no failure and give the files; lines that users quoted are known.
+func TestRecordedLogs(t *testing.T) {
+	opened := regexp.MustCompile(`Opened result file: (\S+)`)
+	for name, files := range map[string]int{"rocprofv3_7.2_flydsl.stderr.txt": 2, "rocprofv3_7.2_triton.stderr.txt": 2, "rocprofv3_1.3.2_host_trap.stderr.txt": 0, "rocprofv3_1.3.2_unsupported.stderr.txt": 0} {
+		text, err := io.ReadAll(capture(t, "logs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := Classify(strings.NewReader(string(text)))
+		var want []string
+		for _, m := range opened.FindAllStringSubmatch(string(text), -1) {
+			want = append(want, m[1])
+		}
+		if got.Primary != nil || len(got.Warnings) > 0 || len(want) != files || !slices.Equal(got.Opened, want) {
+			t.Errorf("%s: %+v, want the files %v", name, got, want)
+		}
+	}
+	text, err := io.ReadAll(capture(t, "logs", "stderr_messages.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "\t")
+		got := Classify(strings.NewReader(line))
+		if got.Primary != nil {
+			ids[got.Primary.ID]++
+		}
+		for _, w := range got.Warnings {
+			ids[w.ID]++
+		}
+	}
+	want := map[string]int{"DECODER_NOT_FOUND": 1, "PROFILER_TOO_OLD": 1, "DECODER_NOT_LOADED": 2, "DECODER_REFUSES": 1, "BUFFER_FULL": 1, "DATA_LOST": 1}
+	if diff := cmp.Diff(want, ids); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOpenedFiles(t *testing.T) {
+	log := glogE + "output_stream.cpp:111] Opened result file: /o/a b.csv\r\n" + "E0727 17:41:55.306312    3494 output_stream.cpp:111] Opened result file: /o/c.csv\n" +
+		"....." + glogE + "output_stream.cpp:111] Opened result file: /o/d.csv\n" + "Opened result file: /o/c.csv\nOpened result file: \n"
+	if diff := cmp.Diff([]string{"/o/a b.csv", "/o/c.csv", "/o/d.csv"}, Classify(strings.NewReader(log)).Opened); diff != "" {
+		t.Error(diff)
+	}
+	var many strings.Builder
+	for i := range 2 * maxOpened {
+		fmt.Fprintf(&many, "Opened result file: /o/%d.csv\n", i)
+	}
+	if got := Classify(strings.NewReader(many.String())).Opened; len(got) != maxOpened {
+		t.Errorf("%d files", len(got))
+	}
+}
+
+// repeated gives n bytes of a text over and over.
+type repeated struct {
+	text string
+	n    int
+	at   int
+}
+
+func (r *repeated) Read(b []byte) (int, error) {
+	if r.at >= r.n {
+		return 0, io.EOF
+	}
+	n := min(len(b), r.n-r.at)
+	for i := range n {
+		b[i] = r.text[(r.at+i)%len(r.text)]
+	}
+	r.at += n
+	return n, nil
+}
+
+// TestBounds: however long a log or a line is, little is kept of it, and a failure behind or before it is found.
+func TestBounds(t *testing.T) {
+	const size = 512 << 10
+	for name, text := range map[string]string{
+		"one line": "x", "empty lines": "\n", "short lines": "iter 1: 12.5 us\n", "NULs": "\x00", "no UTF-8": "\xff\xfe\n", "escapes": "\x1b[31",
+		"frames": "  File \"/w/kernels/x.py\", line 1, in f\n", "asserts": "AssertionError: x\n", "E lines": "E   ValueError: x\n", "caveats": glogW + "a.cpp:1] SQTT data buffer full, SE(1)\n",
+	} {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		got := Classify(io.MultiReader(strings.NewReader("LLVM ERROR: first\n"), &repeated{text: text, n: size}, strings.NewReader("\nMemory access fault by GPU node-2")))
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if got.Primary == nil || got.Primary.ID != "KERNEL_COMPILE_LLVM" {
+			t.Errorf("%s: %+v", name, got.Primary)
+		}
+		if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 4<<20 {
+			t.Errorf("%s: %d bytes are kept", name, kept)
+		}
+		if fault := Classify(io.MultiReader(&repeated{text: text, n: 64 << 10}, strings.NewReader("\nMemory access fault by GPU node-2"))).Primary; fault == nil || fault.ID != "GPU_FAULT" {
+			t.Errorf("%s: the last line is not found: %+v", name, fault)
+		}
+	}
+	long := "DSLCompileError: " + strings.Repeat("long ", 1<<16) + "\n" + strings.Repeat("more of it\n", 100)
+	got := Classify(strings.NewReader(long)).Primary
+	if got == nil || len(got.Message) > maxMessage || len(got.Line) > maxShown || len(got.Message) < 100 {
+		t.Errorf("%+v", got)
+	}
+	end := Classify(strings.NewReader(strings.Repeat("x", 1<<20) + " LLVM ERROR: at the end")).Primary
+	if end == nil || !strings.Contains(end.Message, "at the end") {
+		t.Errorf("the end of a long line: %+v", end)
+	}
+}
+
+func FuzzClassify(f *testing.F) {
+	for _, row := range rows {
+		f.Add([]byte(row.log))
+	}
+	f.Add([]byte("E   \n  File \"\", line 9\nE   DSLCompileError: \n\nDSL Traceback (most recent operation last):\n"))
+	f.Fuzz(func(t *testing.T, log []byte) {
+		got := Classify(strings.NewReader(string(log)))
+		all := slices.Clone(got.Warnings)
+		if got.Primary != nil {
+			if got.Primary.Code == "" {
+				t.Fatalf("a failure without a code: %+v", got.Primary)
+			}
+			all = append(all, *got.Primary)
+		}
+		for _, one := range all {
+			if one.ID == "" || one.Message == "" || len(one.Message) > maxMessage || len(one.Line) > maxShown || len(one.Traceback) > maxTraceback+1 {
+				t.Fatalf("%+v", one)
+			}
+			if strings.ContainsAny(one.Message+one.Line, "\r\n") {
+				t.Fatalf("%q %q", one.Message, one.Line)
+			}
+		}
+		for line := range strings.Lines(string(log)) {
+			line = strings.TrimRight(line, "\r\n")
+			for _, s := range signatures {
+				if s.re.MatchString(line) && !s.hasLiteral(line) {
+					t.Fatalf("%s matches %q, which holds none of its literals", s.id, line)
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkClassify(b *testing.B) {
+	const size = 4 << 20
+	b.SetBytes(size)
+	for b.Loop() {
+		Classify(&repeated{text: "iter 17 of 100: 12.5 us, 1.3 TB/s\nW0818 15:16:55.797812      22 simple_timer.cpp:55] [rocprofv3] 'sh -c x' ::     0.000480 sec\n", n: size})
 	}
 }
