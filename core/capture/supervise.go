@@ -54,7 +54,11 @@ func Supervise(ctx context.Context, store *runs.Store, launcher launch.Launcher,
 	defer stop()
 
 	d := &driver{store: store, launcher: launcher, run: run, log: log, begin: time.Now()}
-	res := d.finish(d.guarded(ctx))
+	err = d.guarded(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause // whatever failed last, it failed because the run was being stopped
+	}
+	res := d.finish(err)
 	log.Info("run ended", "run", id, "state", d.run.State, "code", codeOf(res))
 	return store.Finish(d.run, res)
 }

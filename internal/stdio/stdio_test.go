@@ -175,7 +175,7 @@ func (c *client) rest() []frame {
 	}
 }
 
-func call(id any, tool, args string) string {
+func rpcCall(id any, tool, args string) string {
 	raw, _ := json.Marshal(id)
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"progressToken":%s}}}`, raw, tool, args, raw)
 }
@@ -208,7 +208,7 @@ func TestProgressNeverComesAfterTheResult(t *testing.T) {
 			c := connect(t, newBench(), Options{})
 			const calls = 300
 			for i := range calls {
-				c.send(call(i, tool, "{}"))
+				c.send(rpcCall(i, tool, "{}"))
 			}
 			answered, reported, late := map[string]bool{}, map[string]int{}, 0
 			for len(answered) < calls {
@@ -239,7 +239,7 @@ func TestProgressNeverComesAfterTheResult(t *testing.T) {
 
 func TestProgressIsCompleteAndInOrder(t *testing.T) {
 	c := connect(t, newBench(), Options{})
-	c.send(call("p", "steps", `{"n":5000}`))
+	c.send(rpcCall("p", "steps", `{"n":5000}`))
 	for want := 1; want <= 5000; want++ {
 		var p progressParams
 		if err := json.Unmarshal(c.next().Params, &p); err != nil || p.Progress != float64(want) || p.Total != 5000 || string(p.Token) != `"p"` {
@@ -261,7 +261,7 @@ func TestProgressThatDoesNotGrowIsDropped(t *testing.T) {
 		return mcp.NewToolResultText(""), nil
 	})
 	c := connect(t, b, Options{})
-	c.send(call(1, "odd", "{}"))
+	c.send(rpcCall(1, "odd", "{}"))
 	var got []string
 	for f := c.next(); f.Method != ""; f = c.next() {
 		got = append(got, string(f.Params))
@@ -282,7 +282,7 @@ func TestNoCancelIsLostAndNothingIsWrittenAfterIt(t *testing.T) {
 	c := connect(t, b, Options{})
 	const calls = 200
 	for i := range calls {
-		c.send(call(i, "wait", "{}"), cancelLine(i, "too slow"))
+		c.send(rpcCall(i, "wait", "{}"), cancelLine(i, "too slow"))
 	}
 	started := int64(0)
 	eventually(t, "all calls are out of the way", func() bool {
@@ -296,7 +296,7 @@ func TestNoCancelIsLostAndNothingIsWrittenAfterIt(t *testing.T) {
 			t.Fatalf("cause is %v", cause)
 		}
 	}
-	c.send(call("after", "echo", `{"text":"x"}`))
+	c.send(rpcCall("after", "echo", `{"text":"x"}`))
 	for _, f := range append([]frame{c.next()}, c.rest()...) {
 		if string(f.ID) != `"after"` {
 			t.Errorf("written for a cancelled call: %s %+v", f.ID, f)
@@ -307,7 +307,7 @@ func TestNoCancelIsLostAndNothingIsWrittenAfterIt(t *testing.T) {
 func TestCancelGoesByTheExactID(t *testing.T) {
 	b := newBench()
 	c := connect(t, b, Options{})
-	c.send(call(1, "wait", "{}"), call("1", "wait", "{}"), call("ä", "wait", "{}"))
+	c.send(rpcCall(1, "wait", "{}"), rpcCall("1", "wait", "{}"), rpcCall("ä", "wait", "{}"))
 	eventually(t, "three calls wait", func() bool { return b.waiting.Load() == 3 })
 	c.send(cancelLine(2, ""), cancelLine("1", ""), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u00e4"}}`)
 	eventually(t, "two calls are cancelled", func() bool { return len(b.causes) == 2 })
@@ -333,10 +333,10 @@ func TestFiveHundredCallsAtOnce(t *testing.T) {
 	c := connect(t, b, Options{})
 	const calls = 500
 	for i := range calls {
-		c.send(call(i, "wait", "{}"))
+		c.send(rpcCall(i, "wait", "{}"))
 	}
 	eventually(t, "all calls run at once", func() bool { return b.waiting.Load() == calls })
-	c.send(call("quick", "echo", `{"text":"x"}`))
+	c.send(rpcCall("quick", "echo", `{"text":"x"}`))
 	if f := c.next(); string(f.ID) != `"quick"` {
 		t.Fatalf("a quick call waits behind %s", f.ID)
 	}
@@ -396,7 +396,7 @@ func TestMessages(t *testing.T) {
 		{"unknown notification", `{"jsonrpc":"2.0","method":"notifications/none"}`, "", 0},
 		{"cancel of nothing", cancelLine(99, ""), "", 0},
 		{"cancel without params", `{"jsonrpc":"2.0","method":"notifications/cancelled"}`, "", 0},
-		{"panic", call(1, "panic", "{}"), "1", mcp.INTERNAL_ERROR},
+		{"panic", rpcCall(1, "panic", "{}"), "1", mcp.INTERNAL_ERROR},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := connect(t, newBench(), Options{})
@@ -455,17 +455,17 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 		b := newBench()
 		c := connect(t, b, Options{MaxInFlight: 10})
 		for i := range 10 {
-			c.send(call(i, "wait", "{}"))
+			c.send(rpcCall(i, "wait", "{}"))
 		}
 		eventually(t, "ten calls wait", func() bool { return b.waiting.Load() == 10 })
-		c.send(call("more", "echo", "{}"))
+		c.send(rpcCall("more", "echo", "{}"))
 		if f := c.next(); string(f.ID) != `"more"` || f.Error == nil || f.Error.Code != mcp.INTERNAL_ERROR {
 			t.Errorf("the eleventh got %+v", f)
 		}
 		c.send(cancelLine(3, ""))
 		eventually(t, "one is cancelled", func() bool { return len(b.causes) == 1 })
 		eventually(t, "there is room again", func() bool {
-			c.send(call("again", "echo", "{}"))
+			c.send(rpcCall("again", "echo", "{}"))
 			return c.next().Error == nil
 		})
 	})
@@ -473,9 +473,9 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 		b := newBench()
 		c := connect(t, b, Options{MaxInFlightBytes: 5000})
 		big := `{"text":"` + strings.Repeat("a", 6000) + `"}`
-		c.send(call(1, "wait", big)) // alone it may be larger
+		c.send(rpcCall(1, "wait", big)) // alone it may be larger
 		eventually(t, "it waits", func() bool { return b.waiting.Load() == 1 })
-		c.send(call(2, "echo", "{}"))
+		c.send(rpcCall(2, "echo", "{}"))
 		if f := c.next(); string(f.ID) != "2" || f.Error == nil || f.Error.Code != mcp.INTERNAL_ERROR {
 			t.Errorf("the second got %+v", f)
 		}
@@ -483,7 +483,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 	t.Run("same id", func(t *testing.T) {
 		b := newBench()
 		c := connect(t, b, Options{})
-		c.send(call(1, "wait", "{}"), call(1, "echo", "{}"))
+		c.send(rpcCall(1, "wait", "{}"), rpcCall(1, "echo", "{}"))
 		if f := c.next(); string(f.ID) != "1" || f.Error == nil || f.Error.Code != mcp.INVALID_REQUEST {
 			t.Errorf("got %+v", f)
 		}
@@ -493,7 +493,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 func TestEndOfInput(t *testing.T) {
 	t.Run("answers what is quick", func(t *testing.T) {
 		c := connect(t, newBench(), Options{})
-		c.send(call(1, "echo", "{}"), call(2, "echo", "{}"))
+		c.send(rpcCall(1, "echo", "{}"), rpcCall(2, "echo", "{}"))
 		if rest := c.rest(); len(rest) != 2 {
 			t.Errorf("got %d answers, want 2", len(rest))
 		}
@@ -501,7 +501,7 @@ func TestEndOfInput(t *testing.T) {
 	t.Run("cancels what waits", func(t *testing.T) {
 		b := newBench()
 		c := connect(t, b, Options{})
-		c.send(call(1, "wait", "{}"))
+		c.send(rpcCall(1, "wait", "{}"))
 		eventually(t, "it waits", func() bool { return b.waiting.Load() == 1 })
 		rest := c.rest()
 		if cause := <-b.causes; !errors.Is(cause, ErrInputClosed) {
@@ -515,7 +515,7 @@ func TestEndOfInput(t *testing.T) {
 		b := newBench()
 		c := connect(t, b, Options{})
 		for i := range 20 {
-			c.send(call(i, "stubborn", "{}"))
+			c.send(rpcCall(i, "stubborn", "{}"))
 		}
 		eventually(t, "they run", func() bool { return b.waiting.Load() == 20 })
 		start := time.Now()
@@ -540,7 +540,7 @@ func TestContextEndsServing(t *testing.T) {
 	in, inW := io.Pipe() // nobody closes it: a read that never returns
 	defer inW.Close()
 	go func() { served <- Serve(ctx, b.srv, in, neverRead{}, Options{}) }()
-	io.WriteString(inW, call(1, "echo", "{}")+"\n"+call(2, "wait", "{}")+"\n")
+	io.WriteString(inW, rpcCall(1, "echo", "{}")+"\n"+rpcCall(2, "wait", "{}")+"\n")
 	eventually(t, "a call waits", func() bool { return b.waiting.Load() == 1 })
 	start := time.Now()
 	stop()
@@ -614,7 +614,7 @@ func TestBothErasInOneSession(t *testing.T) {
 	if f := c.next(); !strings.Contains(string(f.Result), `"protocolVersion":"2025-11-25"`) {
 		t.Errorf("initialize of the era without initialize: %s", f.Result)
 	}
-	c.send(call(2, "echo", `{"text":"old"}`))
+	c.send(rpcCall(2, "echo", `{"text":"old"}`))
 	if f := c.next(); strings.Contains(string(f.Result), "resultType") {
 		t.Errorf("a call of the old era got %s", f.Result)
 	}
@@ -635,7 +635,7 @@ func TestBothErasInOneSession(t *testing.T) {
 func TestWhatFollowsInitializeSeesIt(t *testing.T) {
 	for range 50 {
 		c := connect(t, newBench(), Options{})
-		c.send(initialize(1, "2025-11-25"), `{"jsonrpc":"2.0","method":"notifications/initialized"}`, call(2, "who", "{}"))
+		c.send(initialize(1, "2025-11-25"), `{"jsonrpc":"2.0","method":"notifications/initialized"}`, rpcCall(2, "who", "{}"))
 		if f := c.next(); string(f.ID) != "1" {
 			t.Fatalf("the first answer is of %s", f.ID)
 		}
@@ -661,7 +661,7 @@ func TestLogNotificationsComeBeforeTheReply(t *testing.T) {
 	c.next()
 	c.next()
 	for range 100 {
-		c.send(call(2, "log", "{}"))
+		c.send(rpcCall(2, "log", "{}"))
 		for i := range 4 {
 			f := c.next()
 			if reply := f.Method == ""; reply != (i == 3) {
@@ -701,7 +701,7 @@ func TestSubscriptions(t *testing.T) {
 	if f := c.next(); f.Method != "notifications/tools/list_changed" || subscriptionOf(t, f.Params) != `"a"` {
 		t.Fatalf("a new tool tells %+v", f)
 	}
-	c.send(call(1, "grab", "{}"))
+	c.send(rpcCall(1, "grab", "{}"))
 	c.next()
 	if subs := who.(server.SessionWithResourceSubscriptions); !subs.IsSubscribedToResource("flyprof://runs") || subs.IsSubscribedToResource("flyprof://x") {
 		t.Errorf("subscribed to %v", subs.SubscribedResources())
@@ -744,12 +744,12 @@ func TestLegacySubscriptions(t *testing.T) {
 	if f := c.next(); f.Method != "notifications/tools/list_changed" {
 		t.Fatalf("got %+v", f)
 	}
-	c.send(call(2, "grab", "{}"))
+	c.send(rpcCall(2, "grab", "{}"))
 	if f := c.next(); !strings.Contains(string(f.Result), "[flyprof://runs]") {
 		t.Errorf("got %s", f.Result)
 	}
 	subscribe("unsubscribe")
-	c.send(call(3, "grab", "{}"))
+	c.send(rpcCall(3, "grab", "{}"))
 	if f := c.next(); !strings.Contains(string(f.Result), `"[]"`) {
 		t.Errorf("got %s", f.Result)
 	}
@@ -793,7 +793,7 @@ func TestSeveralSessionsOfOneServer(t *testing.T) {
 		c := connect(t, b, Options{})
 		all.Go(func() {
 			for i := range 50 {
-				c.send(call(i, "steps", "{}"))
+				c.send(rpcCall(i, "steps", "{}"))
 			}
 			if rest := c.rest(); len(rest) != 100 {
 				t.Errorf("got %d frames, want 50 answers and 50 progress lines", len(rest))
