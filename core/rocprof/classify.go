@@ -216,6 +216,7 @@ func (c *classifier) ownLine(line string) {
 	}
 	text, pytest := withoutPrefix(line)
 	switch {
+	case text == "":
 	case isNativeFrame(text):
 		c.match(text, line, stackFrame, false)
 	case text == tracebackText:
@@ -226,7 +227,7 @@ func (c *classifier) ownLine(line string) {
 		if pytest && exception.MatchString(text) {
 			c.pending = text
 		}
-		if text != "" && text[0] != ' ' {
+		if text[0] != ' ' {
 			c.frames = nil
 		}
 	}
@@ -301,11 +302,11 @@ func (c *classifier) match(text, line string, kind lineKind, pytest bool) {
 	}
 	for i := range signatures {
 		s, old := &signatures[i], c.hits[i]
-		if old != nil && s.code != "" && s.kind != lastWords || !s.takes(kind) || !s.timely(c.written) || !s.hasLiteral(text) {
+		if old != nil && s.code != "" && s.kind != lastWords || !s.takes(kind) || !s.timely(c.written) || !s.placedIn(c.frames) || !s.hasLiteral(text) {
 			continue
 		}
 		m := s.re.FindStringSubmatchIndex(text)
-		if m == nil || s.unless != nil && s.unless.MatchString(text) || !s.placedIn(c.frames) {
+		if m == nil || s.unless != nil && s.unless.MatchString(text) {
 			continue
 		}
 		if old != nil && s.code == "" {

@@ -499,7 +499,7 @@ func (r *repeated) Read(b []byte) (int, error) {
 
 // TestBounds: however long a log or a line is, little is kept of it, and a failure behind or before it is found.
 func TestBounds(t *testing.T) {
-	const size = 512 << 10
+	const size = 256 << 10
 	for name, text := range map[string]string{
 		"one line": "x", "empty lines": "\n", "short lines": "iter 1: 12.5 us\n", "NULs": "\x00", "no UTF-8": "\xff\xfe\n", "escapes": "\x1b[31",
 		"frames": "  File \"/w/kernels/x.py\", line 1, in f\n", "asserts": "AssertionError: x\n", "E lines": "E   ValueError: x\n", "caveats": glogW + "a.cpp:1] SQTT data buffer full, SE(1)\n",
