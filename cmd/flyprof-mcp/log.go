@@ -20,7 +20,7 @@ func logger(c config.Config) (*slog.Logger, io.Closer, error) {
 		return nil, nil, err
 	}
 	if c.LogFile == "" {
-		return slog.New(tint.NewHandler(os.Stderr, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !colours(os.Stderr)})), io.NopCloser(nil), nil
+		return slog.New(tint.NewTextHandler(os.Stderr, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !colours(os.Stderr)})), io.NopCloser(nil), nil
 	}
 	f, err := os.OpenFile(c.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -29,7 +29,7 @@ func logger(c config.Config) (*slog.Logger, io.Closer, error) {
 			Evidence: envelope.Evidence{Field: "--log-file", Value: c.LogFile, Allowed: "a file that can be written", Setting: "--log-file (FLYPROF_LOG_FILE)"},
 		})
 	}
-	return slog.New(tint.NewHandler(f, &tint.Options{Level: level, TimeFormat: time.RFC3339, NoColor: true})), f, nil
+	return slog.New(tint.NewTextHandler(f, &tint.Options{Level: level, TimeFormat: time.RFC3339, NoColor: true})), f, nil
 }
 
 // colours says whether a stream is a terminal that wants colours (https://no-color.org).

@@ -20,7 +20,7 @@ func superviseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: superviseVerb + " RUNS_DIR RUN_ID", Hidden: true, Args: cobra.ExactArgs(2), DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			log := slog.New(tint.NewHandler(os.Stderr, &tint.Options{TimeFormat: time.RFC3339, NoColor: true}))
+			log := slog.New(tint.NewTextHandler(os.Stderr, &tint.Options{TimeFormat: time.RFC3339, NoColor: true}))
 			store, err := runs.Open(args[0], launch.Local{})
 			if err != nil {
 				return err

@@ -99,7 +99,6 @@ const (
 )
 
 var (
-	quirks   = []ActionKind{ReadResource}
 	findings = []ActionKind{ReportFinding, ReadResource, CallTool, Stop}
 	fixes    = []ActionKind{FixConfig, CallTool, AskUser, Stop}
 	retries  = []ActionKind{CallTool, ReadResource, AskUser, Stop}

@@ -97,7 +97,6 @@ type parser struct {
 	inTest   int               // index into tests while inside one, else -1
 	testIn   int               // indent of that test
 	class    string            // test class at the left margin
-	tests    bool
 	inMain   bool
 	multiIn  []string // signs found outside of tests marked multi_gpu
 }

@@ -46,7 +46,6 @@ type axis struct {
 	named   bool     // never positional
 	// optional: a shape without it is whole.
 	optional bool
-	help     string
 }
 
 // axesOf is the convention of each category. Positional order is the order here.
