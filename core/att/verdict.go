@@ -50,7 +50,8 @@ func (d *Dispatch) Verdict(kernel string) Verdict {
 		}
 		v.Ins++
 		v.Totals.add(r.totals())
-		byType[StallType(r.ISA)] += r.Stall
+		kind := StallType(r.ISA)
+		byType[kind] = satAdd(byType[kind], r.Stall)
 		if r.Mapped() {
 			v.Mapped++
 			mappedLatency = satAdd(mappedLatency, r.Latency)

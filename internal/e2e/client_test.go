@@ -449,3 +449,21 @@ func noProcesses(t *testing.T, runs string) {
 		time.Sleep(50 * time.Millisecond)
 	}
 }
+
+// checkFiles: an ended run has its answer, and no file of ours is torn.
+func checkFiles(t *testing.T, dir string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(dir, "result.json")); err != nil {
+		t.Error(err)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil || !json.Valid(b) {
+			t.Errorf("%s is torn: %v", f, err)
+		}
+	}
+	if marks, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".active", filepath.Base(dir))); len(marks) > 0 {
+		t.Errorf("%s is still marked as active", dir)
+	}
+}

@@ -71,24 +71,6 @@ func terminal(t *testing.T, runs, id string, states ...string) runFile {
 	}
 }
 
-// checkFiles: an ended run has its answer, and no file of ours is torn.
-func checkFiles(t *testing.T, dir string) {
-	t.Helper()
-	if _, err := os.Stat(filepath.Join(dir, "result.json")); err != nil {
-		t.Error(err)
-	}
-	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil || !json.Valid(b) {
-			t.Errorf("%s is torn: %v", f, err)
-		}
-	}
-	if marks, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".active", filepath.Base(dir))); len(marks) > 0 {
-		t.Errorf("%s is still marked as active", dir)
-	}
-}
-
 func TestCancel(t *testing.T) {
 	for _, fault := range []string{"timeout", "ignore_sigterm"} {
 		t.Run(fault, func(t *testing.T) {
