@@ -33,8 +33,13 @@ while (capture.ok && ["queued", "running"].includes(capture.data.state)) {
 assert.ok(capture.ok, JSON.stringify(capture));
 assert.ok(capture.data.checks.length > 0 && capture.data.checks.every((c) => c.pass), JSON.stringify(capture.data.checks));
 const dir = capture.data.tags.big.kept_dir;
-const page = await call("flyprof_read", { uri: `flyprof://files/${capture.data.run_id}/${dir}/filenames.json` });
-assert.ok(JSON.parse(page.data.text).wave_filenames);
+let text = "";
+for (let offset = 0; offset !== undefined; ) {
+  const page = await call("flyprof_read", { uri: `flyprof://files/${capture.data.run_id}/${dir}/filenames.json`, offset });
+  text += page.data.text;
+  offset = page.data.next_offset;
+}
+assert.ok(Object.keys(JSON.parse(text).wave_filenames).length > 0);
 const resource = await client.readResource({ uri: `flyprof://runs/${capture.data.run_id}` });
 assert.deepEqual(JSON.parse(resource.contents[0].text), capture);
 await assert.rejects(client.readResource({ uri: "flyprof://files/../../etc/passwd" }));
