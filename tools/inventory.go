@@ -7,6 +7,7 @@ import (
 	"github.com/flyprof/flyprof-mcp/core/doctor"
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/request"
+	"github.com/flyprof/flyprof-mcp/core/triage"
 	"github.com/flyprof/flyprof-mcp/resources"
 )
 
@@ -18,6 +19,8 @@ type Deps struct {
 	Worktrees capture.Preparer
 	// Doctor checks the host.
 	Doctor func(ctx context.Context, in request.Doctor) (envelope.Reply[doctor.Data], error)
+	// Triage explains failures.
+	Triage triage.Service
 	// Texts and files to read.
 	Resources *resources.Source
 	// Progress gives the function that tells the caller in ctx how far a long call is; nil where nobody is told.
@@ -31,6 +34,6 @@ func All(d Deps) Inventory {
 	return Inventory{
 		doctorTool(d), listTool(d), tileTool(d),
 		captureTool(d), statusTool(d), cancelTool(d),
-		readTool(d),
+		triageTool(d), readTool(d),
 	}
 }

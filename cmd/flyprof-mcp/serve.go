@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/mark3labs/mcp-go/server"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/flyprof/flyprof-mcp/core/launch"
 	"github.com/flyprof/flyprof-mcp/core/request"
 	"github.com/flyprof/flyprof-mcp/core/runs"
+	"github.com/flyprof/flyprof-mcp/core/triage"
 	"github.com/flyprof/flyprof-mcp/internal/stdio"
 	"github.com/flyprof/flyprof-mcp/resources"
 	"github.com/flyprof/flyprof-mcp/skills"
@@ -63,12 +65,22 @@ func newApp(c config.Config, log *slog.Logger) (*app, error) {
 		a.source.Texts = append(a.source.Texts, resources.Text{URI: d.URI, Name: d.Name, Description: d.Description, MIME: d.MIME, Body: d.Body})
 	}
 	a.all = tools.All(tools.Deps{
-		Runs: a.service, Worktrees: prepare, Doctor: a.doctor(prepare, store), Resources: a.source, Progress: progress, Arch: c.Simulate,
+		Runs: a.service, Worktrees: prepare, Triage: triage.Service{Store: store, Resolve: readJail(c, worktree).Resolve}, Doctor: a.doctor(prepare, store), Resources: a.source, Progress: progress, Arch: c.Simulate,
 	})
 	if a.served, err = a.all.Filter(toolsets(c), c.ReadOnly); err != nil {
 		return nil, err
 	}
 	return a, nil
+}
+
+// readJail holds the directories that a path to be read may lie in: the runs, the worktree, the working directory, and what the
+// settings allow.
+func readJail(c config.Config, worktree string) jail.Jail {
+	cwd, _ := os.Getwd()
+	if filepath.Dir(cwd) == cwd {
+		cwd = "" // clients start servers in the root of the file system, and do not mean all of it
+	}
+	return jail.New(append([]string{c.RunsDir, worktree, cwd}, c.AllowPath...)...)
 }
 
 // toolsets gives none for all.

@@ -14,19 +14,16 @@ import (
 // Jail is a set of directories. Paths inside any of them are allowed, after all symbolic links are resolved.
 type Jail struct{ roots []string }
 
-// New makes a jail of the directories that exist; empty names are passed over.
+// New makes a jail of the directories; empty names are passed over. A directory that is made later counts from then on: links
+// in its own path are resolved at each look.
 func New(dirs ...string) Jail {
 	var j Jail
 	for _, dir := range dirs {
 		if dir == "" {
 			continue
 		}
-		abs, err := filepath.Abs(dir)
-		if err != nil {
-			continue
-		}
-		if real, err := filepath.EvalSymlinks(abs); err == nil {
-			j.roots = append(j.roots, real)
+		if abs, err := filepath.Abs(dir); err == nil {
+			j.roots = append(j.roots, abs)
 		}
 	}
 	return j
@@ -71,6 +68,10 @@ func existing(path string) string {
 
 func (j Jail) holds(real string) bool {
 	for _, root := range j.roots {
+		root, err := filepath.EvalSymlinks(root)
+		if err != nil {
+			continue
+		}
 		rel, err := filepath.Rel(root, real)
 		if err == nil && (rel == "." || filepath.IsLocal(rel)) {
 			return true

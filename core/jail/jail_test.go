@@ -25,6 +25,13 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	j := New(filepath.Join(base, "in"), "", filepath.Join(base, "absent"))
+	later := New(filepath.Join(base, "later"))
+	if err := os.Mkdir(filepath.Join(base, "later"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := later.Resolve("path", filepath.Join(base, "later")); err != nil {
+		t.Errorf("a directory that was made after the jail: %v", err)
+	}
 	for path, want := range map[string]envelope.Code{
 		"in": "", "in/sub": "", "in/ok": "", "in/sub/../sub": "",
 		"in/absent": envelope.BadArgs, "out": envelope.PathNotAllowed, "in/../out/secret": envelope.PathNotAllowed,

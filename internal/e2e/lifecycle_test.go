@@ -72,6 +72,7 @@ func terminal(t *testing.T, runs, id string, states ...string) runFile {
 }
 
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []string{"timeout", "ignore_sigterm"} {
 		t.Run(fault, func(t *testing.T) {
 			s := simulated(t, "", "--fault", fault)
@@ -91,6 +92,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	s := simulated(t, "", "--fault", "timeout")
 	a := s.capture(map[string]any{"kernel": "softmax", "shape": "8192,8192", "timeout_s": 10})
 	if a.Error == nil || a.Error.Code != "CAPTURE_TIMEOUT" || a.Error.ExitCode != 75 || !a.Error.Retry.Allowed {
@@ -124,6 +126,7 @@ func noWorkload(t *testing.T, s *session) {
 
 // TestServerEnds: the end of a client's input ends the run by its policy.
 func TestServerEnds(t *testing.T) {
+	t.Parallel()
 	s := simulated(t, "", "--fault", "timeout")
 	id := begun(t, s)
 	begin := time.Now()
@@ -139,6 +142,7 @@ func TestServerEnds(t *testing.T) {
 
 // TestKeepRuns: with --keep-runs the run goes on without its server, and another server finds it.
 func TestKeepRuns(t *testing.T) {
+	t.Parallel()
 	s := simulated(t, "", "--keep-runs")
 	a := s.call("flyprof_capture", map[string]any{"kernel": "softmax", "shape": "8192,8192", "wait_s": 0})
 	id, _ := a.Data["run_id"].(string)
@@ -152,6 +156,7 @@ func TestKeepRuns(t *testing.T) {
 // TestKillServer kills the server with SIGKILL at ten random moments of a capture: the run becomes terminal by itself, and
 // nothing is left.
 func TestKillServer(t *testing.T) {
+	t.Parallel()
 	for range 10 {
 		s := simulated(t, "")
 		a := s.call("flyprof_capture", map[string]any{"kernel": "softmax", "shape": "8192,8192", "wait_s": 0})
@@ -170,6 +175,7 @@ func TestKillServer(t *testing.T) {
 // TestKillSupervisor kills the supervisor at ten random moments: the server finds it, ends what is left, and the run is
 // interrupted, with a trace that was complete kept.
 func TestKillSupervisor(t *testing.T) {
+	t.Parallel()
 	s := simulated(t, "")
 	for range 10 {
 		a := s.call("flyprof_capture", map[string]any{"kernel": "softmax", "shape": "8192,8192", "wait_s": 0, "force": true})
@@ -196,6 +202,7 @@ func TestKillSupervisor(t *testing.T) {
 
 // TestKillBoth kills server and supervisor; the next server on the directory ends the leftovers.
 func TestKillBoth(t *testing.T) {
+	t.Parallel()
 	s := simulated(t, "", "--fault", "timeout")
 	id := begun(t, s)
 	_ = s.cmd.Process.Kill()
