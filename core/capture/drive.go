@@ -37,6 +37,8 @@ type driver struct {
 	workloadRuns int
 	inventory    rocprof.Inventory
 	gpu          soc.SoC
+	// bigWorkgroups is the grid of the problem that was asked for.
+	bigWorkgroups int64
 }
 
 // drive is the whole run: probe, discover, one trace per tag, counters.

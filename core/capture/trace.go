@@ -14,7 +14,6 @@ import (
 	"github.com/flyprof/flyprof-mcp/core/request"
 	"github.com/flyprof/flyprof-mcp/core/rocprof"
 	"github.com/flyprof/flyprof-mcp/core/soc"
-	"github.com/flyprof/flyprof-mcp/core/worktree"
 )
 
 // traceTags takes the traces that were asked for. Big decides: a small trace beside it that fails is a warning.
@@ -29,6 +28,7 @@ func (d *driver) traceTags(ctx context.Context) error {
 		return d.failTag(name, *slot, d.withRequest(err))
 	}
 	d.adoptChoice(choice)
+	d.bigWorkgroups = choice.Group.Workgroups
 	if d.run.Request.Tag == "small" {
 		if err := d.traceSmall(ctx, choice); err != nil || !d.run.Request.WithPMC {
 			return err
@@ -272,7 +272,7 @@ func (d *driver) fit(tag string, l *rocprof.Launch, c rocprof.Choice) int {
 	case l.Kernel != d.data.Kernel:
 		return 0
 	case tag == "small":
-		if l.Workgroups() < c.Group.Workgroups {
+		if l.Workgroups() < d.bigWorkgroups {
 			return 2
 		}
 		return 0
@@ -409,7 +409,7 @@ func (d *driver) largerShape(c rocprof.Choice, cus int) (*request.Capture, int64
 	if factor < 2 {
 		return nil, 0
 	}
-	shape, err := worktree.ParseShape(d.plan.Kernel.Category, d.plan.Invocation.Shape)
+	shape, err := d.plan.Kernel.ParseShape(d.plan.Invocation.Shape)
 	if err != nil {
 		return nil, 0
 	}
@@ -432,6 +432,9 @@ func (d *driver) fillTag(tag *Tag, got traced, p TracePlan) {
 	tag.CaptureS = seconds(time.Duration(got.step.Seconds * float64(time.Second)))
 	if got.kept == nil {
 		return
+	}
+	if l := got.kept.launch; l != nil {
+		tag.Grid = &Grid{Workgroups: l.Workgroups(), WorkgroupSize: product(l.Workgroup), Source: "measured"}
 	}
 	v := got.kept.verdict
 	tag.KeptDir, tag.Waves, tag.Ins, tag.Mapped = got.kept.rel, v.Waves, v.Ins, v.Mapped

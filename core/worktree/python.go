@@ -304,7 +304,7 @@ func (p *parser) statement(l line) {
 		p.rename(l, m[1], m[2])
 	}
 	if i := strings.Index(t, ".add_argument("); i >= 0 && len(p.f.flags) < 200 {
-		if f, ok := parseFlag(callArgs(t, i+len(".add_argument("))); ok {
+		if f, ok := parseFlag(callArgs(t, i+len(".add_argument(")-1)); ok {
 			p.f.flags = append(p.f.flags, f)
 		}
 	}
