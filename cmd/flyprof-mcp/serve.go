@@ -54,7 +54,7 @@ func newApp(c config.Config, log *slog.Logger) (*app, error) {
 	a.spawner = &capture.Spawner{Argv: []string{self, superviseVerb}, Env: os.Environ(), Log: log}
 	prepare := capture.Preparer{
 		Programs: programs, Worktree: worktree, Jail: jail.New(append([]string{worktree}, c.AllowPath...)...), Recipes: c.Recipes,
-		GPU: c.GPU, StopGraceS: c.StopGraceS, Version: version(), SysRoot: "/", Environ: os.Environ(),
+		GPU: c.GPU, StopGraceS: c.StopGraceS, LockDirs: lockDirs(c), Version: version(), SysRoot: "/", Environ: os.Environ(),
 	}
 	a.service = &capture.Service{Store: store, Spawn: a.spawner, Prepare: prepare.Prepare, OnServerExit: runs.CancelOnExit, Log: log}
 	if c.KeepRuns {
@@ -71,6 +71,14 @@ func newApp(c config.Config, log *slog.Logger) (*app, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// lockDirs: simulated GPUs belong to a runs directory, real ones to the host.
+func lockDirs(c config.Config) []string {
+	if c.Simulate != "" && c.LockDir == "" {
+		return []string{filepath.Join(c.RunsDir, ".locks")}
+	}
+	return capture.LockDirs(c.LockDir)
 }
 
 // readJail holds the directories that a path to be read may lie in: the runs, the worktree, the working directory, and what the

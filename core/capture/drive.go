@@ -43,9 +43,6 @@ type driver struct {
 
 // drive is the whole run: probe, discover, one trace per tag, counters.
 func (d *driver) drive(ctx context.Context) error {
-	if err := d.store.ReadJSON(d.run.ID, "plan.json", &d.plan); err != nil {
-		return err
-	}
 	d.data = Data{
 		RunID: d.run.ID, State: runs.Running, RecipeKernel: d.run.Request.Kernel, Provenance: &d.plan.Provenance,
 		RecipeSource: d.plan.Invocation.Recipe, Invocation: strings.Join(d.workload(), " "),

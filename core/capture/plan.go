@@ -38,8 +38,10 @@ type Plan struct {
 	Symbol string `json:"symbol,omitempty"`
 	GPU    GPU    `json:"gpu"`
 	// Env is the whole environment of the workload, without what each phase adds.
-	Env        []string   `json:"env"`
-	StopGraceS int        `json:"stop_grace_s"`
+	Env        []string `json:"env"`
+	StopGraceS int      `json:"stop_grace_s"`
+	// LockDirs are where the GPU's lock may be; the first that can be used is.
+	LockDirs   []string   `json:"lock_dirs,omitempty"`
 	Provenance Provenance `json:"provenance"`
 	// Retry is the budget as it stands for this run.
 	RetriesUsed   int `json:"retries_used"`

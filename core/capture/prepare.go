@@ -30,7 +30,9 @@ type Preparer struct {
 	// GPU is the default index inside the inherited mask.
 	GPU        int
 	StopGraceS int
-	Version    string
+	// LockDirs are where the locks of GPUs are, as LockDirs gives them.
+	LockDirs []string
+	Version  string
 	// SysRoot is where /sys and /proc are found: "/" but in tests.
 	SysRoot string
 	Environ []string
@@ -56,7 +58,7 @@ func (p Preparer) Prepare(ctx context.Context, in request.Capture) (Prepared, er
 	if err != nil {
 		return Prepared{}, err
 	}
-	plan := Plan{Tools: p.Programs.Tools(tree.Root()), StopGraceS: p.StopGraceS}
+	plan := Plan{Tools: p.Programs.Tools(tree.Root()), StopGraceS: p.StopGraceS, LockDirs: p.LockDirs}
 	if err := p.havePrograms(plan.Tools, tree.Root()); err != nil {
 		return Prepared{}, withRequest(err, in)
 	}

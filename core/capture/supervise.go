@@ -38,7 +38,7 @@ func Supervise(ctx context.Context, store *runs.Store, launcher launch.Launcher,
 	if err := launch.Adopt(); err != nil {
 		log.Warn("orphans of the run cannot be adopted", "error", err)
 	}
-	run.State, run.Started, run.Supervisor = runs.Running, time.Now().UTC(), launch.Identify(os.Getpid())
+	run.Supervisor, run.Phase = launch.Identify(os.Getpid()), "queue"
 	if err := store.Save(run); err != nil {
 		return err
 	}
@@ -49,16 +49,9 @@ func Supervise(ctx context.Context, store *runs.Store, launcher launch.Launcher,
 	defer context.AfterFunc(asked, func() { cancel(stopped{Why: "the process that drives the run was asked to end"}) })()
 	go watchLifeline(lifeline, run.OnServerExit, cancel)
 	go watchCancel(ctx, store, id, cancel)
-	limit := time.Duration(run.TimeoutS) * time.Second
-	ctx, stop := context.WithTimeoutCause(ctx, limit, timedOut{limit})
-	defer stop()
 
 	d := &driver{store: store, launcher: launcher, run: run, log: log, begin: time.Now()}
-	err = d.guarded(ctx)
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause // whatever failed last, it failed because the run was being stopped
-	}
-	res := d.finish(err)
+	res := d.finish(d.guarded(ctx))
 	log.Info("run ended", "run", id, "state", d.run.State, "code", codeOf(res))
 	return store.Finish(d.run, res)
 }
@@ -104,7 +97,24 @@ func (d *driver) guarded(ctx context.Context) (err error) {
 			})
 		}
 	}()
-	return d.drive(ctx)
+	if err := d.store.ReadJSON(d.run.ID, "plan.json", &d.plan); err != nil {
+		return err
+	}
+	limit := time.Duration(d.run.TimeoutS) * time.Second
+	release, err := d.takeGPU(ctx, limit)
+	if err != nil {
+		return err
+	}
+	defer release()
+	d.begin = time.Now()
+	d.run.State, d.run.Started = runs.Running, d.begin.UTC()
+	ctx, stop := context.WithTimeoutCause(ctx, limit, timedOut{limit})
+	defer stop()
+	err = d.drive(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause // whatever failed last, it failed because the run was being stopped
+	}
+	return err
 }
 
 // finish makes the answer of the run from what was found and from the error that ended it.
