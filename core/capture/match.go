@@ -10,7 +10,7 @@ import (
 	"github.com/flyprof/flyprof-mcp/core/worktree"
 )
 
-// The levels of match_confidence (design section 3).
+// The levels of match_confidence.
 const (
 	matchExact     = "exact"
 	matchFuzzy     = "fuzzy"

@@ -7,7 +7,7 @@ import (
 	"github.com/flyprof/flyprof-mcp/core/worktree"
 )
 
-// Defaults of a capture (design section 6).
+// Defaults of a capture.
 const (
 	DefaultTimeoutS   = 1200
 	DefaultWaitS      = 45

@@ -141,7 +141,7 @@ func (s *Service) start(run runs.Run, p Prepared) error {
 	})
 }
 
-// retryBudget is how often a transient failure may be tried again (design section 5).
+// retryBudget is how often a transient failure may be tried again.
 const retryBudget = 1
 
 // retryable says that the same request may be run again although nothing changed: the failure was transient and its budget

@@ -118,7 +118,7 @@ func (d *driver) adoptChoice(c rocprof.Choice) {
 
 func product(v [3]int64) int64 { return max(v[0], 1) * max(v[1], 1) * max(v[2], 1) }
 
-// tracePlan chooses what the caller left open (design section 6).
+// tracePlan chooses what the caller left open.
 func (d *driver) tracePlan(c rocprof.Choice) TracePlan {
 	r := d.run.Request
 	p := TracePlan{ATTTargetCU: DefaultTargetCU, ATTBufferSize: DefaultBufferSize, ATTGPUIndex: d.plan.GPU.KFD}

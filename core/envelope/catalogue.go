@@ -351,7 +351,7 @@ var catalogue = []Row{
 		}},
 }
 
-// Catalogue gives all rows in the order of the design's table.
+// Catalogue gives all rows in the order of their classes.
 func Catalogue() []Row {
 	out := make([]Row, len(catalogue))
 	for i, row := range catalogue {

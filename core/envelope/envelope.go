@@ -45,7 +45,7 @@ type Truncated struct {
 // ActionKind is what a next action asks its reader to do.
 type ActionKind string
 
-// The kinds of next action (design section 3).
+// The kinds of next action.
 const (
 	CallTool      ActionKind = "call_tool"
 	ReadResource  ActionKind = "read_resource"

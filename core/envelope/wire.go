@@ -6,8 +6,8 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// Wire is the envelope as clients read it: one object for success and failure, so that one output schema fits both
-// (design section 3). D is the verb's data.
+// Wire is the envelope as clients read it: one object for success and failure, so that one output schema fits both.
+// D is the verb's data.
 type Wire[D any] struct {
 	OK          bool         `json:"ok"`
 	Command     string       `json:"command" jsonschema_description:"Verb that answers."`

@@ -39,7 +39,7 @@ func (s State) Ended() bool {
 // OnServerExit is what a run does when the server that started it goes away.
 type OnServerExit string
 
-// The two policies (design section 5).
+// The two policies.
 const (
 	CancelOnExit OnServerExit = "cancel"
 	FinishOnExit OnServerExit = "finish"
