@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"bytes"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,6 +15,22 @@ import (
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/schemas/jsontree"
 )
+
+//go:embed *.json
+var committed embed.FS
+
+// Committed gives a committed schema, compact; nil where there is none of that name. A test holds the files to the types.
+func Committed(name string) json.RawMessage {
+	text, err := committed.ReadFile(name)
+	if err != nil {
+		return nil
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, text); err != nil {
+		return nil
+	}
+	return out.Bytes()
+}
 
 // Pretty writes a schema as it is committed: indented, with a newline at its end.
 func Pretty(schema json.RawMessage) ([]byte, error) {

@@ -54,6 +54,8 @@ type Def struct {
 	OpenWorld bool
 	// MaxChars replaces MaxSuccessChars for a tool whose answer is a page of text that a cut would break; 0 for the usual.
 	MaxChars int
+	// generated: the committed schemas are another tool's.
+	generated bool
 }
 
 // Tool is one tool as a value: all that registration, documentation and tests need.
@@ -63,6 +65,9 @@ type Tool struct {
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage
 	run          func(ctx context.Context, args json.RawMessage, host Host) Answer
+	// generate makes the schemas from the types. The committed ones are used when there are some: making them takes longer than
+	// all else that happens before the first reply.
+	generate func() (input, output json.RawMessage, err error)
 }
 
 // Host is what a tool is called by.
@@ -104,16 +109,24 @@ func New[In request.Args, D any](def Def, fn func(ctx context.Context, in In) (e
 	if def.MaxChars == 0 {
 		def.MaxChars = MaxSuccessChars
 	}
-	input, err := schemas.Input[In]()
-	if err != nil {
-		panic(fmt.Sprintf("tools: %s: input %v", def.Name, err))
+	t := Tool{Def: def, Verb: verb, generate: func() (input, output json.RawMessage, err error) {
+		if input, err = schemas.Input[In](); err != nil {
+			return nil, nil, fmt.Errorf("%s: input %w", def.Name, err)
+		}
+		if output, err = schemas.Output[envelope.Wire[D]](); err != nil {
+			return nil, nil, fmt.Errorf("%s: output %w", def.Name, err)
+		}
+		return input, output, nil
+	}}
+	t.InputSchema, t.OutputSchema = schemas.Committed(def.Name+".input.json"), schemas.Committed(def.Name+".output.json")
+	if t.InputSchema == nil || t.OutputSchema == nil || def.generated {
+		var err error
+		if t.InputSchema, t.OutputSchema, err = t.generate(); err != nil {
+			panic(err)
+		}
 	}
-	output, err := schemas.Output[envelope.Wire[D]]()
-	if err != nil {
-		panic(fmt.Sprintf("tools: %s: output %v", def.Name, err))
-	}
-	b := boundary[In, D]{def: def, verb: verb, args: schemas.NewValidator(input), shape: schemas.NewValidator(output), fn: fn}
-	return Tool{Def: def, Verb: verb, InputSchema: input, OutputSchema: output, run: b.run}
+	t.run = boundary[In, D]{def: def, verb: verb, args: schemas.NewValidator(t.InputSchema), shape: schemas.NewValidator(t.OutputSchema), fn: fn}.run
+	return t
 }
 
 // ToolName gives the name under which a verb is served: flyprof_<verb>, and for verbs about a run the thing they act on too.
@@ -288,11 +301,15 @@ func (inv Inventory) ByVerb(verb request.Verb) (Tool, bool) {
 	return Tool{}, false
 }
 
-// SchemaFiles gives the committed schema files of the tools: name to content.
+// SchemaFiles gives the schema files of the tools as the types make them: name to content.
 func (inv Inventory) SchemaFiles() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, t := range inv {
-		for kind, schema := range map[string]json.RawMessage{"input": t.InputSchema, "output": t.OutputSchema} {
+		input, output, err := t.generate()
+		if err != nil {
+			return nil, err
+		}
+		for kind, schema := range map[string]json.RawMessage{"input": input, "output": output} {
 			text, err := schemas.Pretty(schema)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", t.Name, err)

@@ -25,7 +25,7 @@ func quiet() Host {
 }
 
 func capturing(fn func(ctx context.Context, in request.Capture) (envelope.Reply[data], error)) Tool {
-	return New(Def{Title: "x", Toolset: ToolsetCapture}, fn)
+	return New(Def{Title: "x", Toolset: ToolsetCapture, generated: true}, fn)
 }
 
 // TestArguments: what models send is read as it was meant, and what cannot be names field, value and what is allowed.

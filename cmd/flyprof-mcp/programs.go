@@ -68,32 +68,40 @@ func simulation(c config.Config) (sim.Settings, error) {
 	return s, nil
 }
 
-// demoWorktree writes the demo checkout beside the runs, under a name made of its content: servers of several versions may
-// share a runs directory, and none sees another's half-written files.
+// demoWorktree gives the demo checkout beside the runs, and writes it where it is missing. Its name is made of its content:
+// servers of several versions may share a runs directory, and none sees another's half-written files.
 func demoWorktree(runsDir string) (string, error) {
 	base := filepath.Join(runsDir, ".demo")
+	dir := filepath.Join(base, "worktree-"+sim.DemoSum())
+	if recorded, err := os.ReadFile(dir + ".sum"); err == nil {
+		if sum, err := treeSum(dir); err == nil && sum == string(recorded) {
+			return dir, nil
+		}
+	}
+	unwritable := func(err error) error {
+		return invalidSetting("runs-dir", "FLYPROF_RUNS_DIR", runsDir, "a directory that can be written, for the demo worktree", err)
+	}
 	if err := os.MkdirAll(base, 0o755); err != nil {
-		return "", invalidSetting("runs-dir", "FLYPROF_RUNS_DIR", runsDir, "a directory that can be written, for the demo worktree", err)
+		return "", unwritable(err)
 	}
 	fresh, err := os.MkdirTemp(base, ".new-")
 	if err != nil {
-		return "", invalidSetting("runs-dir", "FLYPROF_RUNS_DIR", runsDir, "a directory that can be written, for the demo worktree", err)
+		return "", unwritable(err)
 	}
 	defer os.RemoveAll(fresh)
 	if err := sim.WriteDemoWorktree(fresh); err != nil {
-		return "", fmt.Errorf("the demo worktree: %w", err)
+		return "", unwritable(err)
 	}
 	sum, err := treeSum(fresh)
 	if err != nil {
-		return "", fmt.Errorf("the demo worktree: %w", err)
+		return "", unwritable(err)
 	}
-	dir := filepath.Join(base, "worktree-"+sum)
 	if err := os.Rename(fresh, dir); err != nil {
 		if have, sumErr := treeSum(dir); sumErr != nil || have != sum {
 			return "", fmt.Errorf("the demo worktree %s was changed and is in the way: remove it (%w)", dir, err)
 		}
 	}
-	return dir, nil
+	return dir, os.WriteFile(dir+".sum", []byte(sum), 0o644)
 }
 
 // treeSum hashes names and contents of a small tree.

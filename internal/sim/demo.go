@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +15,22 @@ import (
 //
 //go:embed all:demo
 var demoFiles embed.FS
+
+// DemoSum names the sources of the demo checkout by their content.
+func DemoSum() string {
+	h := sha256.New()
+	// The files are part of the program; reading them does not fail.
+	_ = fs.WalkDir(demoFiles, "demo", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := demoFiles.ReadFile(path)
+		fmt.Fprintf(h, "%s %d\n", path, len(text))
+		h.Write(text)
+		return err
+	})
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
 
 // DemoKernel is one entry of the demo checkout.
 type DemoKernel struct {
