@@ -51,6 +51,10 @@ func execute(ctx context.Context, args []string) int {
 	if err == nil {
 		return 0
 	}
+	var done exited
+	if errors.As(err, &done) {
+		return int(done)
+	}
 	var e *envelope.Error
 	if errors.As(err, &e) {
 		fmt.Fprintf(os.Stderr, "flyprof-mcp: %s: %s\n%s\n", e.Code, e.Message, e.Help)
@@ -80,6 +84,7 @@ func command() *cobra.Command {
 	flags.register(root)
 	serveCmd := &cobra.Command{Use: "serve", Short: "Serve MCP over standard input and output (the default)", Args: cobra.NoArgs, RunE: root.RunE}
 	root.AddCommand(serveCmd, demoCommand(), superviseCommand(), versionCommand())
+	root.AddCommand(verbCommands(flags)...)
 	return root
 }
 
