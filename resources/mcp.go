@@ -15,8 +15,8 @@ import (
 
 // templates are the families of resources. Their prefixes are disjoint: the library takes any template that matches.
 var templates = []struct{ uri, name, description, mime string }{
-	{"flyprof://runs/{run}", "run", "Envelope of a run: what flyprof_capture answered or would answer now", "application/json"},
-	{"flyprof://runs/{run}/files", "run-files", "Manifest of a run: every file with its size and URI", "application/json"},
+	{"flyprof://runs/{run}{?offset,limit}", "run", "Envelope of a run: what flyprof_capture answered or would answer now", "application/json"},
+	{"flyprof://runs/{run}/files{?offset,limit}", "run-files", "Manifest of a run: every file with its size and URI", "application/json"},
 	{"flyprof://files/{run}/{+path}{?offset,limit}", "run-file", "A file of a run: traces, job files, CSVs; at most 256 KiB a read", ""},
 	{"flyprof://logs/{run}/{name}{?offset,limit}", "run-log", "Log of one step of a run", "text/plain"},
 }
@@ -70,7 +70,7 @@ const (
 	modernProtocol     = "2026-07-28"
 )
 
-// NotFound tells the JSON-RPC error of a resources/read that names what is not there or not allowed, and false where the
+// NotFound tells the JSON-RPC error of a resources/read that names what is not there, not allowed or no page, and false where the
 // read should go on. The library would answer it as an internal error.
 func (s *Source) NotFound(ctx context.Context, params json.RawMessage) (code int, message string, missing bool) {
 	var p struct {
@@ -91,7 +91,7 @@ func (s *Source) NotFound(ctx context.Context, params json.RawMessage) (code int
 		return 0, "", false
 	}
 	code = codeNotFoundLegacy
-	if p.Meta.Version >= modernProtocol {
+	if p.Meta.Version >= modernProtocol || e.Code == envelope.BadArgs {
 		code = codeInvalidParams
 	}
 	return code, fmt.Sprintf("%s: %s", e.Code, e.Message), true

@@ -73,11 +73,15 @@ type page struct {
 
 // Read gives one page of a resource. offset and limit of the URI's own query count where those of the call are zero.
 //
-// Errors: BAD_ARGS for a URI that cannot be understood, NO_ARTIFACT, RUN_NOT_FOUND, PATH_NOT_ALLOWED.
+// Errors: BAD_ARGS for an offset or limit that is none, NO_ARTIFACT for a URI that names nothing, RUN_NOT_FOUND,
+// PATH_NOT_ALLOWED.
 func (s *Source) Read(ctx context.Context, uri string, offset int64, limit int) (Page, error) {
 	t, err := s.parse(uri)
 	if err != nil {
 		return Page{}, err
+	}
+	if offset < 0 {
+		return Page{}, beyond(uri, offset, "a number of bytes from the beginning")
 	}
 	if offset != 0 {
 		t.page.offset = offset
@@ -143,7 +147,10 @@ func (s *Source) parse(uri string) (target, error) {
 	}
 	t := target{}
 	if t.page, err = query(u); err != nil {
-		return target{}, s.unknown(uri, err.Error())
+		return target{}, envelope.Build(envelope.BadArgs, envelope.Facts{
+			Message:  fmt.Sprintf("the resource %.300q cannot be read: %v", uri, err),
+			Evidence: envelope.Evidence{Field: "uri", Value: uri, Allowed: fmt.Sprintf("?offset=<bytes>&limit=<1 to %d>", MaxPage)},
+		})
 	}
 	rest := strings.TrimPrefix(u.Path, "/")
 	id, sub, _ := strings.Cut(rest, "/")
@@ -206,7 +213,7 @@ func (s *Source) file(uri, id, name string, p page) (Page, error) {
 	defer f.Close()
 	out := Page{URI: uri, MIME: mimeOf(name), Offset: p.offset, Size: info.Size(), Modified: info.ModTime(), Immutable: s.ended(id)}
 	if p.offset > info.Size() {
-		return Page{}, beyond(uri, p.offset, info.Size())
+		return Page{}, beyond(uri, p.offset, fmt.Sprintf("0 to %d, the size", info.Size()))
 	}
 	b := make([]byte, min(int64(p.limit), info.Size()-p.offset))
 	n, err := f.ReadAt(b, p.offset)
@@ -219,15 +226,15 @@ func (s *Source) file(uri, id, name string, p page) (Page, error) {
 func slice(out Page, body []byte, p page) (Page, error) {
 	out.Size, out.Offset = int64(len(body)), p.offset
 	if p.offset > out.Size {
-		return Page{}, beyond(out.URI, p.offset, out.Size)
+		return Page{}, beyond(out.URI, p.offset, fmt.Sprintf("0 to %d, the size", out.Size))
 	}
 	return fill(out, body[p.offset:min(out.Size, p.offset+int64(p.limit))]), nil
 }
 
-func beyond(uri string, offset, size int64) error {
+func beyond(uri string, offset int64, allowed string) error {
 	return envelope.Build(envelope.BadArgs, envelope.Facts{
-		Message:  fmt.Sprintf("offset %d lies beyond the end of %.300s (%d bytes)", offset, uri, size),
-		Evidence: envelope.Evidence{Field: "offset", Value: strconv.FormatInt(offset, 10), Allowed: fmt.Sprintf("0 to %d", size)},
+		Message:  fmt.Sprintf("offset %d of %.300q is not in the resource: it is %s", offset, uri, allowed),
+		Evidence: envelope.Evidence{Field: "offset", Value: strconv.FormatInt(offset, 10), Allowed: allowed},
 	})
 }
 
@@ -235,12 +242,9 @@ func beyond(uri string, offset, size int64) error {
 func fill(out Page, b []byte) Page {
 	text := isText(out.MIME)
 	if text {
-		whole := wholeRunes(b, out.Offset+int64(len(b)) >= out.Size)
-		if utf8.Valid(whole) && len(whole) > 0 || len(b) == 0 {
-			b = whole
-		} else {
-			text = false
-		}
+		// Also where other bytes keep this page from being text, the next one begins with a character.
+		b = wholeRunes(b, out.Offset+int64(len(b)) >= out.Size)
+		text = utf8.Valid(b)
 	}
 	if next := out.Offset + int64(len(b)); next < out.Size {
 		out.NextOffset = next
@@ -262,7 +266,8 @@ func wholeRunes(b []byte, last bool) []byte {
 		return b
 	}
 	for cut := 0; cut < utf8.UTFMax && cut < len(b); cut++ {
-		if r, _ := utf8.DecodeLastRune(b[:len(b)-cut]); r != utf8.RuneError {
+		// U+FFFD itself is a character of three bytes: only a size of one tells a broken one.
+		if r, size := utf8.DecodeLastRune(b[:len(b)-cut]); r != utf8.RuneError || size > 1 {
 			return b[:len(b)-cut]
 		}
 	}
@@ -360,5 +365,5 @@ func (s *Source) List(offset, limit int) (entries []Entry, total int, err error)
 	}
 	total = len(all)
 	offset = min(max(offset, 0), total)
-	return all[offset:min(total, offset+limit)], total, nil
+	return all[offset : offset+min(max(limit, 0), total-offset)], total, nil
 }

@@ -6,10 +6,13 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,7 +48,11 @@ func (h *host) rocprofv3(ctx context.Context) Check {
 	if err != nil {
 		return fail(id, envelope.Rocprofv3Missing, fmt.Sprintf("%s cannot be run: %v", name, err), "mend the installation, or set "+setRocprof, looked...)
 	}
-	if !rocprof.ParseHelp(append(help, said...)).Has("--att") {
+	options := rocprof.ParseHelp(append(help, said...))
+	if len(options.Names()) == 0 {
+		return fail(id, envelope.Rocprofv3Missing, fmt.Sprintf("%s does not say what it can do (exit %d)%s", name, exit, lastLine(said)), "mend the installation, or set "+setRocprof, looked...)
+	}
+	if !options.Has("--att") {
 		return fail(id, envelope.Rocprofv3TooOld, fmt.Sprintf("%s has no --att (exit %d)", name, exit), "use rocprofv3 of ROCm 7.0 or later", looked...)
 	}
 	out, said, _, err := h.Run(ctx, commandLimit, append(append([]string(nil), h.Rocprofv3...), "--version"), h.Env, "")
@@ -55,6 +62,16 @@ func (h *host) rocprofv3(ctx context.Context) Check {
 	}
 	h.set(func(d *Data) { d.Rocprofv3, d.ROCm = v.SDK, v.ROCm })
 	return pass(id, fmt.Sprintf("%s %s (ROCm %s), has --att", name, v.SDK, v.ROCm), looked...)
+}
+
+// lastLine is what a program complained of at its end, put behind a message; empty where it said nothing.
+func lastLine(said []byte) string {
+	said = bytes.TrimSpace(said)
+	line := strings.ToValidUTF8(strings.TrimSpace(string(said[bytes.LastIndexByte(said, '\n')+1:])), "")
+	if line == "" {
+		return ""
+	}
+	return fmt.Sprintf(": %.200q", line)
 }
 
 const decoderName = "librocprof-trace-decoder.so"
@@ -67,7 +84,7 @@ func (h *host) decoder(context.Context) Check {
 	if h.Simulated != "" {
 		return skipped(id, "the simulated GPU needs no decoder")
 	}
-	dirs := h.ATTLibraryPath
+	dirs := slices.Clone(h.ATTLibraryPath)
 	if len(dirs) == 0 {
 		dirs = filepath.SplitList(h.Getenv("LD_LIBRARY_PATH"))
 		if len(h.Rocprofv3) > 0 {
@@ -78,6 +95,8 @@ func (h *host) decoder(context.Context) Check {
 		dirs = append(dirs, "/opt/rocm/lib")
 	}
 	var near []string
+	// An empty entry of LD_LIBRARY_PATH is the working directory of whoever runs; nobody keeps the decoder there.
+	dirs = slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 	for _, dir := range dirs {
 		found, others := findLibrary(filepath.Join(h.Root, dir))
 		near = append(near, others...)
@@ -136,7 +155,19 @@ func findLibrary(dir string) (found string, others []string) {
 
 // loadable says what keeps a library from being loaded, as far as its headers tell.
 func loadable(path string) string {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "it is a link to nothing"
+	case err != nil:
+		return err.Error()
+	case !info.Mode().IsRegular():
+		return "it is no regular file" // and opening a FIFO would wait
+	}
 	f, err := elf.Open(path)
+	if errors.Is(err, fs.ErrPermission) {
+		return "this user may not read it"
+	}
 	if err != nil {
 		return "it is no ELF file"
 	}
@@ -234,7 +265,7 @@ func (h *host) profilers(context.Context) Check {
 		if err != nil || pid == os.Getpid() || len(found) >= 8 {
 			continue
 		}
-		line, err := os.ReadFile(filepath.Join(h.Root, "proc", e.Name(), "cmdline"))
+		line, err := readHead(filepath.Join(h.Root, "proc", e.Name(), "cmdline"), maxCmdline)
 		if err != nil {
 			continue
 		}
@@ -248,14 +279,30 @@ func (h *host) profilers(context.Context) Check {
 	return pass(id, "no other profiler runs, as far as this user may see", "/proc/*/cmdline")
 }
 
-// profilerOf names the profiler that a command line runs: as the program, or as the script of an interpreter.
+// maxCmdline is what is read of a command line: the program and its script stand at its beginning.
+const maxCmdline = 8 << 10
+
+func readHead(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
+var interpreter = regexp.MustCompile(`^(python[\d.]*|sh|bash|dash|perl|env)$`)
+
+// profilerOf names the profiler that a command line runs: as the program, or as the script of an interpreter. Who only has
+// the word among other arguments, such as an editor, runs none.
 func profilerOf(cmdline []byte) string {
-	for i, arg := range bytes.SplitN(cmdline, []byte{0}, 4) {
+	for _, arg := range bytes.Split(cmdline, []byte{0}) {
 		base := filepath.Base(string(arg))
-		for _, name := range others {
-			if base == name && i < 3 {
-				return name
-			}
+		if slices.Contains(others, base) {
+			return base
+		}
+		if !interpreter.MatchString(base) && !strings.HasPrefix(base, "-") && !strings.Contains(base, "=") {
+			return ""
 		}
 	}
 	return ""

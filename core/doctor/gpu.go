@@ -36,7 +36,9 @@ func (h *host) gpus(ctx context.Context) []Check {
 	}
 	h.set(func(d *Data) { d.GPU = &g })
 	out := []Check{pass("gpu", fmt.Sprintf("%d of %d: %s", index, len(found.Visible), g), found.LookedAt...)}
-	return append(out, h.kfd(), h.renderNode(g), h.arch(g), h.partition(g))
+	arch, partition := h.arch(g), h.partition(g)
+	arch.LookedAt, partition.LookedAt = found.LookedAt, found.LookedAt
+	return append(out, h.kfd(), h.renderNode(g), arch, partition)
 }
 
 // topology asks the driver's files, then rocminfo, then amd-smi.
@@ -56,13 +58,12 @@ func (h *host) topology(ctx context.Context) (gpu.Host, error) {
 		if out, said, _, err := h.run(ctx, h.Rocminfo); err == nil {
 			second := gpu.FromRocminfo(append(out, said...), h.Getenv)
 			second.LookedAt = append(found.LookedAt, strings.Join(h.Rocminfo, " "))
-			if len(second.GPUs) > 0 || found.Why == "" {
+			if len(second.GPUs) > 0 {
 				return second, nil
 			}
-			found.LookedAt = second.LookedAt
-			if second.Why != "" {
-				found.Why += "; rocminfo: " + second.Why
-			}
+			// What keeps rocminfo out is worth more than that /sys shows nothing.
+			second.Why = found.Why + "; rocminfo: " + second.Why
+			found = second
 		}
 	}
 	if len(h.AMDSMI) == 0 {
@@ -115,15 +116,18 @@ func (h *host) device(id, path, name string) Check {
 	if err == nil {
 		err = tryOpen(path)
 	}
+	do := "give this user access to the device"
 	switch {
 	case err == nil:
 		return pass(id, name+" can be opened", name)
+	case errors.Is(err, fs.ErrPermission) && info == nil:
+		return fail(id, envelope.GPUAccessDenied, name+" cannot even be looked at by this user", do, name)
 	case errors.Is(err, fs.ErrPermission):
 		return fail(id, envelope.GPUAccessDenied, fmt.Sprintf("%s may not be opened by this user%s", name, owner(info)), "add the user to that group (usually render and video); in a container give the numeric group with --group-add", name)
 	case errors.Is(err, syscall.EBUSY), errors.Is(err, errTooLong):
 		return caution(id, fmt.Sprintf("%s: %v", name, err), "somebody may have the GPU for themselves", name)
 	}
-	return fail(id, envelope.GPUAccessDenied, fmt.Sprintf("%s: %v", name, err), "give this user access to the device", name)
+	return fail(id, envelope.GPUAccessDenied, fmt.Sprintf("%s: %v", name, err), do, name)
 }
 
 // tryOpen opens and closes a device; a driver that hangs does not keep the doctor.
@@ -149,8 +153,11 @@ var verified = map[string]bool{"gfx942": true, "gfx950": true}
 
 func (h *host) arch(g gpu.GPU) Check {
 	const id = "arch"
-	if want := h.in.Arch; want != "" && want != g.Arch {
+	if want := h.in.Arch; want != "" && g.Arch != "" && want != g.Arch {
 		return fail(id, envelope.UnsupportedConfig, fmt.Sprintf("the GPU is %s and the kernel is meant for %s", g.Arch, want), "run on a "+want+" host, or leave arch out")
+	}
+	if g.Arch == "" {
+		return caution(id, "the architecture of this GPU was not found out", "thread trace is known to work on gfx942 and gfx950")
 	}
 	if !verified[g.Arch] {
 		return caution(id, g.Arch+" has not been verified; thread trace is known to work on gfx942 and gfx950", "expect other numbers of shader engines and CUs")

@@ -21,6 +21,9 @@ func FreeSpace(dir string) (int64, bool) {
 	return int64(st.Bavail) * int64(st.Bsize), true
 }
 
+// signalNumber is the number of a signal's name such as SIGSEGV, 1 where it is not known: an exit that is negative tells a signal.
+func signalNumber(name string) int { return max(1, int(unix.SignalNum(name))) }
+
 // owner says which group may open a device.
 func owner(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)

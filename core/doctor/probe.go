@@ -52,7 +52,7 @@ func Exec(ctx context.Context, limit time.Duration, argv, env []string, dir stri
 		err = errTooLong
 	}
 	if how.Signal != "" {
-		return stdout, stderr, -1, err
+		return stdout, stderr, -signalNumber(how.Signal), err
 	}
 	return stdout, stderr, how.Code, err
 }

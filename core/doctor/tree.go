@@ -15,7 +15,7 @@ func (h *host) worktree(ctx context.Context) []Check {
 	tree, err := h.Worktree(ctx)
 	if err != nil {
 		e := envelope.As(err)
-		return []Check{fail("worktree", e.Code, e.Message, e.Help, e.Evidence.LookedAt...)}
+		return []Check{fail("worktree", e.Code, e.Message, e.Help, e.Evidence.LookedAt...), h.python(), skipped("build", "there is no worktree to build")}
 	}
 	state := tree.State(ctx, nil)
 	h.set(func(d *Data) { d.Worktree, d.Commit = tree.Root(), state.Commit })

@@ -136,6 +136,10 @@ func (s *Store) Create(r Run) (Run, error) {
 			return r, unwritable(s.dir, err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(s.Path(r.ID), reserveFile), make([]byte, reserveBytes), 0o600); err != nil {
+		_ = os.RemoveAll(s.Path(r.ID)) // nothing was started for it
+		return r, unwritable(s.dir, err)
+	}
 	// The marker comes first: a run without one would never be recovered.
 	if err := os.WriteFile(filepath.Join(s.dir, ".active", r.ID), nil, 0o644); err != nil {
 		return r, unwritable(s.dir, err)
@@ -150,6 +154,12 @@ func (s *Store) Create(r Run) (Run, error) {
 	}
 	return r, nil
 }
+
+// The reserve is room that a run keeps for its own end: a trace that fills the disk must not keep the answer from being written.
+const (
+	reserveFile  = ".reserve"
+	reserveBytes = 256 << 10
+)
 
 // Save writes run.json. When the run has ended, its marker goes afterwards, so that a crash in between is recovered.
 func (s *Store) Save(r Run) error {
@@ -232,6 +242,7 @@ func (s *Store) Finish(r Run, res Result) error {
 		r.Code = res.Error.Code
 	}
 	r.Ended, r.Groups = s.now().UTC(), nil
+	_ = os.Remove(filepath.Join(s.Path(r.ID), reserveFile))
 	if err := s.WriteJSON(r.ID, "result.json", res); err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/flyprof/flyprof-mcp/internal/sim"
 )
 
 // binary is the program under test, built once.
@@ -466,4 +468,14 @@ func checkFiles(t *testing.T, dir string) {
 	if marks, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".active", filepath.Base(dir))); len(marks) > 0 {
 		t.Errorf("%s is still marked as active", dir)
 	}
+}
+
+// demoTree writes the demo checkout outside of any runs directory.
+func demoTree(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := sim.WriteDemoWorktree(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
