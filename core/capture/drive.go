@@ -54,6 +54,7 @@ func (d *driver) drive(ctx context.Context) error {
 	if err := d.probe(ctx); err != nil {
 		return err
 	}
+	d.watchGPU(ctx, "/")
 	if err := d.discover(ctx); err != nil {
 		return err
 	}

@@ -174,6 +174,12 @@ func (p Preparer) invocation(tree *worktree.Tree, listing *worktree.Listing, in 
 	if in.Invocation != "" {
 		return p.custom(tree, listing, in, plan)
 	}
+	if in.Cwd != "" {
+		return envelope.Build(envelope.BadArgs, envelope.Facts{
+			Message:  "cwd is where an invocation of your own runs, and none is given: a test runs in the worktree",
+			Evidence: envelope.Evidence{Field: "cwd", Value: in.Cwd, Allowed: "no cwd, or an invocation besides"},
+		})
+	}
 	k, symbol, err := findKernel(listing, in.Kernel)
 	if err != nil {
 		return err
