@@ -195,6 +195,9 @@ func (h *host) runsDir(context.Context) Check {
 		if err == nil {
 			break
 		}
+		if _, err := os.Lstat(dir); err == nil {
+			return fail(id, envelope.StoreUnwritable, dir+" is a link to nothing", do, h.RunsDir)
+		}
 		if parent := filepath.Dir(dir); parent != dir && errors.Is(err, fs.ErrNotExist) {
 			dir = parent
 			continue
