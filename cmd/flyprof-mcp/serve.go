@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -161,26 +163,36 @@ func (a *app) intercept(ctx context.Context, method string, params json.RawMessa
 	return nil, true, &stdio.Error{Code: code, Message: message}
 }
 
+// open puts the program together from the settings in force; the closer is the log's.
+func (f *settingFlags) open() (*app, io.Closer, error) {
+	c, err := f.resolve()
+	if err != nil {
+		return nil, nil, err
+	}
+	log, closer, err := logger(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := newApp(c, log)
+	if err != nil {
+		return nil, nil, errors.Join(err, closer.Close())
+	}
+	return a, closer, nil
+}
+
 // serve answers MCP on standard input and output until the client goes away.
 func serve(ctx context.Context, flags *settingFlags) error {
 	out, err := stdio.ReserveStdout()
 	if err != nil {
 		return fmt.Errorf("standard output cannot be reserved: %w", err)
 	}
-	c, err := flags.resolve()
-	if err != nil {
-		return err
-	}
-	log, closer, err := logger(c)
+	a, closer, err := flags.open()
 	if err != nil {
 		return err
 	}
 	defer closer.Close()
+	c, log := a.config, a.log
 	slog.SetDefault(log)
-	a, err := newApp(c, log)
-	if err != nil {
-		return err
-	}
 	if c.Simulate != "" {
 		log.Warn("SIMULATED GPU: every figure of every capture is invented", "arch", c.Simulate)
 	}

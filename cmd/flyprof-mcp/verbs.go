@@ -108,19 +108,11 @@ func (v *verb) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := v.flags.resolve()
-	if err != nil {
-		return err
-	}
-	log, closer, err := logger(c)
+	a, closer, err := v.flags.open()
 	if err != nil {
 		return err
 	}
 	defer closer.Close()
-	a, err := newApp(c, log)
-	if err != nil {
-		return err
-	}
 	if v.noWait {
 		a.service.OnServerExit = runs.FinishOnExit
 	}

@@ -126,6 +126,26 @@ func (o Occupancy) BusyCUs(kernel string) map[int][]int {
 	return out
 }
 
+// BusiestCU is the CU that had waves in most shader engines, the lowest among equals, of what BusyCUs gives. engines is 0 where no
+// CU had any.
+func BusiestCU(busy map[int][]int) (cu, engines int) {
+	count := map[int]int{}
+	for _, cus := range busy {
+		for _, c := range cus {
+			count[c]++
+		}
+	}
+	for c := range maxPhysicalCUs {
+		if count[c] > engines {
+			cu, engines = c, count[c]
+		}
+	}
+	return cu, engines
+}
+
+// maxPhysicalCUs is the range of the field that names the traced CU (SQ_THREAD_TRACE_MASK.CU_SEL has four bits on gfx9).
+const maxPhysicalCUs = 16
+
 // WavesStarted is the number of waves of the kernel that began on the traced engines, on any CU; all kernels for "".
 func (o Occupancy) WavesStarted(kernel string) int64 {
 	n := int64(0)

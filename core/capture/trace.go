@@ -332,29 +332,13 @@ func (d *driver) another(p TracePlan, got traced) (TracePlan, bool) {
 	if r.ATTTargetCU != nil || (r.ATTShaderEngineMask != "" && r.ATTShaderEngineMask != "auto") || got.empty == nil {
 		return p, false
 	}
-	if cu, engines := busiestCU(got.empty.att.Occupancy.BusyCUs("")); engines > 0 {
+	if cu, engines := att.BusiestCU(got.empty.att.Occupancy.BusyCUs("")); engines > 0 {
 		p.ATTTargetCU = cu
 		p.ATTShaderEngineMask, p.Why = "0xffffffff", fmt.Sprintf("CU %d had waves in %d traced shader engines of the attempt before; all engines are traced, since placement differs between runs", cu, engines)
 		return p, true
 	}
 	p.ATTShaderEngineMask, p.Why = "0xffffffff", "no traced shader engine had waves in the attempt before, so all are traced"
 	return p, true
-}
-
-// busiestCU is the CU that ran waves in most shader engines, the lowest among equals.
-func busiestCU(busy map[int][]int) (cu, engines int) {
-	count := map[int]int{}
-	for _, cus := range busy {
-		for _, c := range cus {
-			count[c]++
-		}
-	}
-	for c := range 16 {
-		if count[c] > engines {
-			cu, engines = c, count[c]
-		}
-	}
-	return cu, engines
 }
 
 // emptyError is EMPTY_ATT with the evidence and the calls that it speaks for, best first.
@@ -380,7 +364,7 @@ func (d *driver) emptyError(c rocprof.Choice, p TracePlan, got traced) error {
 			f.Evidence.BusyCUs[strconv.Itoa(se)] = list
 		}
 		f.Evidence.Basis = "occupancy.json of the last attempt"
-		if cu, engines := busiestCU(busy); engines > 0 {
+		if cu, engines := att.BusiestCU(busy); engines > 0 {
 			r := d.again()
 			r.ATTTargetCU, r.ATTShaderEngineMask = &cu, "0xffffffff"
 			f.Suggestions = append(f.Suggestions, envelope.Action{

@@ -195,7 +195,7 @@ func (h *host) runsDir(context.Context) Check {
 		if err == nil {
 			break
 		}
-		if _, err := os.Lstat(dir); err == nil {
+		if _, linkErr := os.Lstat(dir); linkErr == nil && errors.Is(err, fs.ErrNotExist) {
 			return fail(id, envelope.StoreUnwritable, dir+" is a link to nothing", do, h.RunsDir)
 		}
 		if parent := filepath.Dir(dir); parent != dir && errors.Is(err, fs.ErrNotExist) {

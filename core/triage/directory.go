@@ -41,6 +41,7 @@ type Dispatch struct {
 	BusyCUs   map[string][]int `json:"busy_cus,omitempty" jsonschema_description:"Shader engine to CUs that had waves."`
 	What      string           `json:"what,omitempty" jsonschema_description:"Why it is empty or corrupt."`
 	Warnings  []Caveat         `json:"warnings,omitempty"`
+	busy      map[int][]int
 }
 
 // LaunchSummary is one launched kernel with one grid.
@@ -105,7 +106,7 @@ func (d *Directory) facts(in request.Triage, message string) envelope.Facts {
 		return f
 	}
 	for _, x := range d.Dispatches {
-		if cu, engines := Busiest(x.BusyCUs); engines > 0 {
+		if cu, engines := att.BusiestCU(x.busy); engines > 0 {
 			r := *f.Request
 			r.ATTTargetCU, r.ATTShaderEngineMask = &cu, "0xffffffff"
 			f.Suggestions = []envelope.Action{{Kind: envelope.CallTool, Args: r, Confidence: envelope.Medium,
@@ -114,22 +115,6 @@ func (d *Directory) facts(in request.Triage, message string) envelope.Facts {
 		}
 	}
 	return f
-}
-
-// Busiest is the CU that had waves in most shader engines, the lowest among equals.
-func Busiest(busy map[string][]int) (cu, engines int) {
-	count := map[int]int{}
-	for _, cus := range busy {
-		for _, c := range cus {
-			count[c]++
-		}
-	}
-	for c := range 16 {
-		if count[c] > engines {
-			cu, engines = c, count[c]
-		}
-	}
-	return cu, engines
 }
 
 // Look reads a folder: its dispatch directories, raw traces, kernel traces and logs. NO_ARTIFACT where it holds none of them.
@@ -194,8 +179,8 @@ func look(ctx context.Context, root, dir, kernel string) Dispatch {
 		out.What = envelope.As(v.Err).Message
 	}
 	if v.State == att.Empty {
-		out.BusyCUs = map[string][]int{}
-		for se, cus := range one.Occupancy.BusyCUs("") {
+		out.busy, out.BusyCUs = one.Occupancy.BusyCUs(""), map[string][]int{}
+		for se, cus := range out.busy {
 			out.BusyCUs[fmt.Sprint(se)] = cus
 		}
 	}
