@@ -264,6 +264,7 @@ func TestReadyHost(t *testing.T) {
 
 // TestEachCheck lets one thing fail, or be doubtful, at a time.
 func TestEachCheck(t *testing.T) {
+	t.Parallel()
 	other := map[bool]elf.Machine{true: elf.EM_AARCH64, false: elf.EM_X86_64}[machine() == elf.EM_X86_64]
 	const lib = "opt/decoder/deep/er/librocprof-trace-decoder.so"
 	pip := func(text string) answer {

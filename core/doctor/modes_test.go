@@ -143,6 +143,7 @@ const (
 
 // TestFallbacks: rocminfo and then amd-smi are asked where /sys shows no GPU.
 func TestFallbacks(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name               string
 		change             func(f *fake)
@@ -214,6 +215,7 @@ func TestFallbacks(t *testing.T) {
 
 // TestRealRocminfo runs the distribution's rocminfo on this host.
 func TestRealRocminfo(t *testing.T) {
+	t.Parallel()
 	path, err := exec.LookPath("rocminfo")
 	if err != nil {
 		t.Skip("rocminfo is not installed on this host (Debian: apt-get install rocminfo)")
@@ -260,6 +262,7 @@ func asNobody(t *testing.T) bool {
 
 // TestPermissions: what this user may not do.
 func TestPermissions(t *testing.T) {
+	t.Parallel()
 	if !asNobody(t) {
 		return
 	}
@@ -338,6 +341,7 @@ func TestManyProfilers(t *testing.T) {
 
 // TestSearchIsBounded: a directory with more entries than are looked at ends the search.
 func TestSearchIsBounded(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for i := range maxLibraryEntries + 10 {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("a%d", i)), nil, 0o600); err != nil {
@@ -353,6 +357,7 @@ func TestSearchIsBounded(t *testing.T) {
 }
 
 func TestExec(t *testing.T) {
+	t.Parallel()
 	sh := func(script string) []string { return []string{"/bin/sh", "-c", script} }
 	cases := []struct {
 		name     string
@@ -372,6 +377,7 @@ func TestExec(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			out, said, exit, err := Exec(t.Context(), 10*time.Second, c.argv, c.env, c.dir)
 			if string(out) != c.out || string(said) != c.err || exit != c.exit || err != nil {
 				t.Errorf("%q %q %d %v", out, said, exit, err)
@@ -403,6 +409,7 @@ func TestExec(t *testing.T) {
 
 // TestExecEndsTheGroup: at the limit the program's children go with it, also those that will not listen.
 func TestExecEndsTheGroup(t *testing.T) {
+	t.Parallel()
 	script := "trap '' TERM INT HUP; sleep 300 & echo $!; (trap '' TERM; sleep 300) & echo $!; wait"
 	began := time.Now()
 	out, _, _, err := Exec(t.Context(), 400*time.Millisecond, []string{"/bin/sh", "-c", script}, []string{"PATH=/usr/bin:/bin"}, "")
