@@ -17,6 +17,7 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
+	"github.com/flyprof/flyprof-mcp/core/near"
 	"github.com/flyprof/flyprof-mcp/schemas/jsontree"
 )
 
@@ -230,7 +231,7 @@ func unknownName(s *jsonschema.Schema, object *jsontree.Node, path []string) err
 		}
 	}
 	message := fmt.Sprintf("There is no argument %q", shorten(field))
-	if near := Nearest(field, valid); near != "" {
+	if near := near.Nearest(field, valid); near != "" {
 		message += fmt.Sprintf("; did you mean %q?", near)
 	} else {
 		message += "."

@@ -17,6 +17,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
+	"github.com/flyprof/flyprof-mcp/core/near"
 	"github.com/flyprof/flyprof-mcp/core/request"
 	"github.com/flyprof/flyprof-mcp/schemas"
 	"github.com/flyprof/flyprof-mcp/schemas/jsontree"
@@ -209,7 +210,7 @@ func (b boundary[In, D]) withRepair(args json.RawMessage, err error) error {
 	if !errors.As(err, &e) || e.Code != envelope.BadArgs {
 		return err
 	}
-	name := schemas.Nearest(e.Evidence.Field, e.Evidence.ValidNames)
+	name := near.Nearest(e.Evidence.Field, e.Evidence.ValidNames)
 	tree, parseErr := jsontree.Parse(args, jsontree.Limits{Bytes: schemas.MaxArgs, Depth: 8})
 	if name == "" || parseErr != nil || tree.Get(name) != nil || tree.Get(e.Evidence.Field) == nil {
 		return err

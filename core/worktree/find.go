@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
+	"github.com/flyprof/flyprof-mcp/core/near"
 )
 
 // Find gives the kernel of a name: its own, its test file's, or that of a symbol which its test launches.
@@ -69,23 +70,23 @@ func (l *Listing) names(most int) []string {
 
 // similar gives up to five kernels whose names are near: one holds the other, or few letters differ.
 func (l *Listing) similar(name string) []Kernel {
-	type near struct {
+	type candidate struct {
 		k    Kernel
 		cost int
 	}
-	var list []near
+	var list []candidate
 	asked := strings.ToLower(name)
 	if len(asked) > 200 {
 		return nil
 	}
 	for _, k := range l.Kernels {
 		have := strings.ToLower(k.Name)
-		cost := distance(asked, have)
+		cost := near.Distance(asked, have)
 		if strings.Contains(have, asked) || strings.Contains(asked, have) {
 			cost = min(cost, 1)
 		}
 		if cost <= max(2, len(asked)/3) {
-			list = append(list, near{k, cost})
+			list = append(list, candidate{k, cost})
 		}
 	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].cost < list[j].cost })
@@ -94,26 +95,6 @@ func (l *Listing) similar(name string) []Kernel {
 		out = append(out, n.k)
 	}
 	return out
-}
-
-// distance is the number of single-letter edits between two names.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost = min(diagonal, row[j], row[j-1]) + 1
-			}
-			diagonal, row[j] = row[j], cost
-		}
-	}
-	return row[len(b)]
 }
 
 // Filter gives the kernels whose name, test file or symbols contain the text.

@@ -1,4 +1,5 @@
-package schemas
+// Package near tells which known name a wrong one stands for.
+package near
 
 import "strings"
 
@@ -14,7 +15,7 @@ func Nearest(name string, valid []string) string {
 	}
 	best, least := "", 1+max(1, len(wrong)/4)
 	for _, v := range valid {
-		if d := distance(wrong, plain(v)); d < least {
+		if d := Distance(wrong, plain(v)); d < least {
 			best, least = v, d
 		}
 	}
@@ -29,8 +30,8 @@ func Nearest(name string, valid []string) string {
 	return ""
 }
 
-// distance counts the letters to insert, delete or replace (Levenshtein).
-func distance(a, b string) int {
+// Distance counts the bytes to insert, delete or replace that make one text of the other (Levenshtein).
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
