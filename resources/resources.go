@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"path"
 	"strconv"
@@ -334,11 +335,17 @@ func (s *Source) manifest(id string) (string, error) {
 		return "", err
 	}
 	out := struct {
-		RunID string          `json:"run_id"`
-		Total int             `json:"total"`
-		Files []manifestEntry `json:"files"`
+		RunID string `json:"run_id"`
+		Total int    `json:"total"`
+		// Unreadable counts files whose names are not taken from a URI: bytes that are no UTF-8, backslashes.
+		Unreadable int             `json:"unreadable,omitempty"`
+		Files      []manifestEntry `json:"files"`
 	}{RunID: id, Total: len(files), Files: []manifestEntry{}}
 	for _, f := range files {
+		if !fs.ValidPath(f.Path) || strings.Contains(f.Path, `\`) {
+			out.Unreadable++
+			continue
+		}
 		out.Files = append(out.Files, manifestEntry{Path: f.Path, URI: FileURI(id, f.Path), Size: f.Size, MIME: mimeOf(f.Path)})
 	}
 	b, err := json.MarshalIndent(out, "", " ")

@@ -18,6 +18,9 @@ import (
 // startGrace is how long a run may stay without a supervisor while the server that created it lives.
 const startGrace = 30 * time.Second
 
+// orphanGrace is how long it may when that server has gone: a supervisor that was started needs a moment to take the run.
+const orphanGrace = 10 * time.Second
+
 // sweepLimit bounds the ending of a dead supervisor's leftovers: a process in an uninterruptible driver wait cannot be
 // killed, and must not keep the caller.
 const sweepLimit = 10 * time.Second
@@ -106,7 +109,8 @@ func (s *Store) alive(r Run) bool {
 	if r.Supervisor.PID != 0 {
 		return launch.Identify(r.Supervisor.PID) == r.Supervisor
 	}
-	return launch.Identify(r.Server.PID) == r.Server && s.now().Sub(r.Created) < startGrace
+	age := s.now().Sub(r.Created)
+	return age < orphanGrace || age < startGrace && launch.Identify(r.Server.PID) == r.Server
 }
 
 // forgetUnborn removes the marker of a run whose creation was cut short before run.json: nothing was ever started for it.

@@ -251,6 +251,27 @@ func TestRecover(t *testing.T) {
 	}
 }
 
+// TestUnborn: a run whose server went away before a supervisor took it is left alone at first, since that may be on its way, and
+// ended later.
+func TestUnborn(t *testing.T) {
+	s := open(t)
+	now := time.Now()
+	s.now = func() time.Time { return now }
+	r := create(t, s, "softmax")
+	r.Server = launch.ID{PID: 1 << 22, Start: 1}
+	if err := s.Save(r); err != nil {
+		t.Fatal(err)
+	}
+	salvage := func(context.Context, Run) Result { return Result{} }
+	if did, err := s.Recover(t.Context(), r.ID, salvage); did || err != nil {
+		t.Errorf("recovered at once: %v %v", did, err)
+	}
+	now = now.Add(orphanGrace + time.Second)
+	if did, err := s.Recover(t.Context(), r.ID, salvage); !did || err != nil {
+		t.Errorf("not recovered later: %v %v", did, err)
+	}
+}
+
 // TestOwn: a run is driven by one process at a time.
 func TestOwn(t *testing.T) {
 	s := open(t)
