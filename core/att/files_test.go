@@ -1,0 +1,256 @@
+package att
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/flyprof/flyprof-mcp/core/envelope"
+)
+
+const (
+	heading   = `"header":"ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle","version":"3.0.0"`
+	goodCode  = `{"code":[["; k_0",0,0,"",1,0,0,0,0,0],["v_mov_b32 v1, v2",0,1,"/w/flydsl/expr/p.py:3 -> /w/kernels/k.py:9",1,0,2,20,4,1],["s_waitcnt vmcnt(0)",0,2,"/w/kernels/k.py:10",1,8,2,90,80,0],["s_endpgm",0,3,"",1,12,2,8,0,0]],` + heading + `}`
+	goodFiles = `{"wave_filenames":{"0":{"1":{"2":{"0":["w0.json",100,150],"1":["w1.json",150,209]}}}},"gfxip":9,"gfxv":"vega","version":"3.0.0"}`
+	goodOcc   = `{"0":[[100,3,1,2,1,1],[150,3,1,2,0,1],[150,3,1,2,true,1],[209,3,1,2,false,1],[101,5,0,0,1,2]],"dispatches":{"1":"k_0","2":"other_0"},"version":"3.0.0"}`
+	waveA     = `{"duration":50,"name":"SE0","num_insts":3,"num_stitched":3,"wave":{"begin":100,"cu":3,"end":150,"id":0,"instructions":[[100,6,2,10,1],[110,9,40,42,2],[146,11,0,4,3]],"simd":1,"slot":2,"timeline":[[2,50]],"waitcnt":null}}`
+	waveB     = `{"duration":59,"name":"SE0","num_insts":3,"num_stitched":3,"wave":{"begin":150,"cu":3,"end":209,"id":1,"instructions":[[150,6,2,10,1],[161,9,40,48,2],[205,11,0,4,3]],"simd":1,"slot":2,"timeline":[],"waitcnt":[]}}`
+)
+
+// trace writes a dispatch directory; a file that is "" is left out.
+func trace(t testing.TB, change map[string]string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "ui_output_agent_7_dispatch_12")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"code.json": goodCode, "filenames.json": goodFiles, "occupancy.json": goodOcc, "w0.json": waveA, "w1.json": waveB}
+	for name, text := range change {
+		files[name] = text
+	}
+	for name, text := range files {
+		if text == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func opened(t *testing.T, change map[string]string) *Dispatch {
+	t.Helper()
+	d, err := Open(t.Context(), trace(t, change), Options{ReadWaves: true})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return d
+}
+
+func TestGood(t *testing.T) {
+	d := opened(t, nil)
+	if len(d.Warnings) != 0 || d.Agent != 7 || d.Dispatch != 12 || d.GfxIP != 9 {
+		t.Errorf("%+v", d)
+	}
+	v := d.Verdict("k_0")
+	if v.State != Kept || v.Waves != 2 || v.Ins != 3 || v.Mapped != 2 || *v.MappedPct != 66.7 || *v.FlyDSLPct != 50 || v.TopStallType != "vmcnt" {
+		t.Errorf("%+v", v)
+	}
+	if v.Totals != (Totals{Hit: 6, Latency: 118, Stall: 84, Idle: 1}) || *v.MappedLatencyPct != 93.2 {
+		t.Errorf("%+v, %v%% of the latency is mapped", v.Totals, *v.MappedLatencyPct)
+	}
+	if i := d.Integrity; i.RowsDiffering != 0 || i.WavesRead != 2 || i.Instructions != 6 {
+		t.Errorf("%+v", i)
+	}
+	if busy := d.Occupancy.BusyCUs("k_0"); len(busy[0]) != 1 || busy[0][0] != 3 {
+		t.Errorf("busy for k_0: %v", busy)
+	}
+	if cu, engines := BusiestCU(d.Occupancy.BusyCUs("")); cu != 3 || engines != 1 {
+		t.Errorf("busiest: CU %d on %d engines", cu, engines)
+	}
+}
+
+// TestForms: every form of the files that is known gives the same verdict.
+func TestForms(t *testing.T) {
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, []byte(goodCode), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	other := `{"code":[[0,"; k_0",0,"",1,0,0,0,0,0],[4,"v_mov_b32 v1, v2",1,"a.py:3",1,0,2,20,4,1],[80,"s_waitcnt vmcnt(0)",2,"a.py:4",1,8,2,90,80,0],[0,"s_endpgm",3,"",1,12,2,8,0,0]],"header":["Stall","ISA","LineNumber","Source","Codeobj","Vaddr","Hit","Latency","_","Idle"],"version":"3.0.0"}`
+	for name, change := range map[string]map[string]string{
+		"indented":             {"code.json": pretty.String()},
+		"header first":         {"code.json": `{` + heading + `,` + strings.TrimPrefix(strings.Replace(goodCode, `,`+heading, "", 1), "{")},
+		"another column order": {"code.json": other},
+		"11-column occupancy":  {"occupancy.json": `{"0":[[100,3,1,2,1,1,0,0,0,0,0]],"occupancy_fields":["x"],"events":{"0":[{"kind":"event"}]},"dispatches":{"1":"k_0"},"version":"3.1.0"}`},
+		"unresolved row":       {"code.json": strings.Replace(goodCode, `["s_endpgm"`, `["",0,99,"",0,0,1,5,5,0],["s_endpgm"`, 1)},
+		"function map":         {"code.json": strings.Replace(goodCode, `{"code"`, `{"sqtt_funcmap":[[1,2,"k","f"]],"code"`, 1)},
+		"BOM-free unicode":     {"code.json": strings.Replace(goodCode, "/w/kernels/k.py:10", `/w/k\u00e4\ud83d\ude00.py:10`, 1)},
+	} {
+		v := opened(t, change).Verdict("k_0")
+		if v.State != Kept || v.Ins != 3 || v.Mapped != 2 || v.Totals.Stall != 84 {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// TestSeveralObjects: the rows of the traced kernel's code object count, whichever it is.
+func TestSeveralObjects(t *testing.T) {
+	two := `{"code":[["; a",0,0,"",1,0,0,0,0,0],["s_nop 0",0,1,"",1,0,1,1,0,0],["; b",0,2,"",2,0,0,0,0,0],["s_nop 1",0,3,"x:1",2,0,9,9,9,0],["s_endpgm",0,4,"x:2",2,4,9,9,0,0]],` + heading + `}`
+	d := opened(t, map[string]string{"code.json": two})
+	for kernel, want := range map[string]int{"a": 1, "b": 2, "": 2} {
+		if v := d.Verdict(kernel); v.Ins != want || v.State != Kept {
+			t.Errorf("%q: %+v", kernel, v)
+		}
+	}
+	if v := d.Verdict("c"); v.State != Empty || !strings.Contains(v.Err.Error(), "a, b") {
+		t.Errorf("a kernel that the trace does not hold: %+v", v)
+	}
+}
+
+// TestEmpty: each kind of nothing is EMPTY_ATT.
+func TestEmpty(t *testing.T) {
+	for name, change := range map[string]map[string]string{
+		"null":          {"code.json": `{"code":null,` + heading + `}`, "filenames.json": `{"wave_filenames":null,"gfxip":9}`},
+		"no row":        {"code.json": `{"code":[],` + heading + `}`, "filenames.json": `{"wave_filenames":{},"gfxip":9}`},
+		"header only":   {"code.json": `{"code":[["; k_0",0,0,"",1,0,0,0,0,0]],` + heading + `}`},
+		"no hit, waves": {"code.json": `{"code":[["; k_0",0,0,"",1,0,0,0,0,0],["s_endpgm",0,1,"",1,0,0,0,0,0]],` + heading + `}`, "filenames.json": `{"wave_filenames":null}`},
+	} {
+		if v := opened(t, change).Verdict("k_0"); v.State != Empty || envelope.CodeOf(v.Err) != envelope.EmptyATT {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// TestWarnings: what is missing or odd is said, and the trace stays.
+func TestWarnings(t *testing.T) {
+	for want, change := range map[string]map[string]string{
+		WarnWavesMissing:     {"w1.json": ""},
+		WarnNoWavesListed:    {"filenames.json": `{"wave_filenames":null,"gfxip":12}`},
+		WarnWaveCorrupt:      {"w1.json": waveB[:100]},
+		WarnWaveInconsistent: {"w1.json": strings.Replace(waveB, `"num_insts":3`, `"num_insts":4`, 1)},
+		WarnWavesDiffer:      {"w1.json": strings.Replace(waveB, "[161,9,40,48,2]", "[161,9,40,47,2]", 1)},
+		WarnManifestMissing:  {"filenames.json": ""},
+		WarnOccupancyMissing: {"occupancy.json": ""},
+		WarnOccupancyCorrupt: {"occupancy.json": `{"0":[[1,2`},
+		WarnShortRows:        {"code.json": strings.Replace(goodCode, `["s_endpgm"`, `["s_nop 0",0,9],["s_endpgm"`, 1)},
+		WarnDuplicateLines:   {"code.json": strings.Replace(goodCode, `"s_endpgm",0,3`, `"s_endpgm",0,2`, 1)},
+		WarnHeaderMissing:    {"code.json": strings.Replace(goodCode, heading, `"version":"3.0.0"`, 1)},
+		WarnVersion:          {"code.json": strings.Replace(goodCode, `"3.0.0"`, `"4.2.0"`, 1)},
+		WarnNotATT:           {"filenames.json": strings.Replace(goodFiles, `"gfxip"`, `"pc_sampling":true,"gfxip"`, 1)},
+	} {
+		d := opened(t, change)
+		if !hasWarning(d, want) {
+			t.Errorf("no %s: %v", want, d.Warnings)
+		}
+	}
+	d, err := Open(t.Context(), trace(t, nil), Options{MaxWaveFiles: 1, ReadWaves: true})
+	if err != nil || !hasWarning(d, WarnWavesCut) || hasWarning(d, WarnWavesDiffer) {
+		t.Errorf("%v %v", err, d.Warnings)
+	}
+}
+
+// TestCorrupt: a file that is not what it should be is TRACE_CORRUPT that names it and the byte.
+func TestCorrupt(t *testing.T) {
+	for name, c := range map[string]struct {
+		change map[string]string
+		says   string
+	}{
+		"code no JSON":        {map[string]string{"code.json": "hello"}, "code.json"},
+		"code empty":          {map[string]string{"code.json": " "}, "code.json"},
+		"a text for a number": {map[string]string{"code.json": strings.Replace(goodCode, "2,90,80,0", `2,"90",80,0`, 1)}, "byte"},
+		"a negative count":    {map[string]string{"code.json": strings.Replace(goodCode, "2,90,80,0", "2,-90,80,0", 1)}, "negative"},
+		"a huge number":       {map[string]string{"code.json": strings.Replace(goodCode, "2,90,80,0", "2,99999999999999999999,80,0", 1)}, "64-bit"},
+		"text behind":         {map[string]string{"code.json": goodCode + "x"}, "after the end"},
+		"a column is missing": {map[string]string{"code.json": strings.Replace(goodCode, ", Stall", "", 1)}, "lacks a column"},
+		"manifest torn":       {map[string]string{"filenames.json": goodFiles[:60]}, "filenames.json"},
+		"manifest, no waves":  {map[string]string{"filenames.json": `{"wave_filenames":{"0":{"x":{}}}}`}, "number"},
+		"all waves torn":      {map[string]string{"w0.json": waveA[:50], "w1.json": waveB[:50]}, "w0.json"},
+		"deep":                {map[string]string{"code.json": strings.Repeat("[", 100_000)}, "code.json"},
+	} {
+		_, err := Open(t.Context(), trace(t, c.change), Options{ReadWaves: true})
+		if envelope.CodeOf(err) != envelope.TraceCorrupt || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, dir := range map[string]string{"no code.json": trace(t, map[string]string{"code.json": ""}), "no directory": filepath.Join(t.TempDir(), "absent")} {
+		if _, err := Open(t.Context(), dir, Options{}); envelope.CodeOf(err) != envelope.NoArtifact {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTornAnywhere: a file that ends at any byte is refused or, where the end is only white space, read.
+func TestTornAnywhere(t *testing.T) {
+	dir := trace(t, nil)
+	for n := range len(goodCode) - 1 {
+		if err := os.WriteFile(filepath.Join(dir, "code.json"), []byte(goodCode[:n]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(t.Context(), dir, Options{}); envelope.CodeOf(err) != envelope.TraceCorrupt {
+			t.Fatalf("torn at byte %d: %v", n, err)
+		}
+	}
+}
+
+// TestHostileNames: names in the files do not lead out of the directory, and only regular files are read.
+func TestHostileNames(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "secret.json")
+	if err := os.WriteFile(outside, []byte(waveA), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"../secret.json", outside, "..", ".", "", "a/b", `a\\b`, "w\u0000", strings.Repeat("x", 5000)} {
+		raw, err := json.Marshal(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := opened(t, map[string]string{"filenames.json": strings.Replace(goodFiles, `"w1.json"`, string(raw), 1)})
+		if d.WavesPresent != 1 || !hasWarning(d, WarnWavesMissing) {
+			t.Errorf("%.40q was read: %+v", name, d.WavesPresent)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	dir := trace(t, map[string]string{"w1.json": ""})
+	if err := os.Symlink(outside, filepath.Join(dir, "w1.json")); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := Open(t.Context(), dir, Options{ReadWaves: true}); err != nil || d.WavesPresent != 1 {
+		t.Errorf("a link was followed: %v", err)
+	}
+	code := filepath.Join(dir, "code.json")
+	if err := os.Remove(code); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/dev/zero", code); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), dir, Options{}); envelope.CodeOf(err) != envelope.TraceCorrupt {
+		t.Errorf("code.json is a link to a device: %v", err)
+	}
+}
+
+func TestDirName(t *testing.T) {
+	for name, want := range map[string]bool{
+		"ui_output_agent_1_dispatch_2": true, "ui_output_agent_32235_dispatch_44_after_loc_fix": true, "ui_output_agent_1_dispatch_": false,
+		"ui_output_agent_x_dispatch_2": false, "ui_output_agent_1_dispatch_2.csv": false, "ui_output_agent_99999999999999999999_dispatch_1": false, "": false,
+	} {
+		if _, _, _, ok := ParseDirName(name); ok != want {
+			t.Errorf("%q: %v", name, ok)
+		}
+	}
+}
+
+func TestSatAdd(t *testing.T) {
+	const most, least = 1<<63 - 1, -1 << 63
+	for _, c := range [][3]int64{{1, 2, 3}, {most, 1, most}, {most, most, most}, {least, -1, least}, {least, most, -1}, {5, -7, -2}} {
+		if got := satAdd(c[0], c[1]); got != c[2] {
+			t.Errorf("%d + %d = %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}
