@@ -44,11 +44,14 @@ func tileInput(ctx context.Context, d Deps, in request.Tile) (tile.Input, []enve
 			warnings = append(warnings, envelope.Warning{Code: "KERNEL_NOT_IN_WORKTREE", Message: fmt.Sprintf("the worktree has no kernel %q; its category %s was told from its name", in.Kernel, out.Category)})
 		}
 	}
+	switch out.Category {
+	case worktree.CategoryOther:
+		return out, nil, noModel(in, fmt.Sprintf("what %q computes cannot be told from its name, and the worktree has no such kernel", in.Kernel))
+	case worktree.CategoryConv, worktree.CategoryComm:
+		return out, nil, noModel(in, fmt.Sprintf("there is no tile model for kernels of the category %s", out.Category))
+	}
 	shape, err := worktree.ParseShape(out.Category, in.Shape)
 	if err != nil {
-		if out.Category == worktree.CategoryOther {
-			return out, nil, noModel(in)
-		}
 		return out, nil, err
 	}
 	if out.Problem, err = problemOf(shape, in); err != nil {
@@ -70,10 +73,10 @@ func tileInput(ctx context.Context, d Deps, in request.Tile) (tile.Input, []enve
 // defaultArch stands in where no GPU is known.
 const defaultArch = "gfx950"
 
-func noModel(in request.Tile) error {
+func noModel(in request.Tile, why string) error {
 	return envelope.Build(envelope.NoRecommendation, envelope.Facts{
-		Message:  fmt.Sprintf("what %q computes cannot be told from its name, and the worktree has no such kernel", in.Kernel),
-		Evidence: envelope.Evidence{Field: "kernel", Value: in.Kernel, Allowed: "a kernel as flyprof_list names it, or a name that says the operator: gemm, softmax, rmsnorm, attention, moe"},
+		Message:  why,
+		Evidence: envelope.Evidence{Field: "kernel", Value: in.Kernel, Allowed: "a kernel as flyprof_list names it, of the categories gemm, reduction, elementwise, attention, moe; or a name that says the operator"},
 	})
 }
 

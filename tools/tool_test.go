@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flyprof/flyprof-mcp/core/capture"
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/request"
 )
@@ -121,6 +122,16 @@ func TestSize(t *testing.T) {
 	})
 	if a := long.Call(t.Context(), json.RawMessage(`{"kernel":"a"}`), quiet()); len(a.JSON) > MaxErrorChars || !json.Valid(a.JSON) {
 		t.Errorf("an error of %d bytes", len(a.JSON))
+	}
+}
+
+// TestPlatform: a capture on real hardware needs Linux, and says so through the tool.
+func TestPlatform(t *testing.T) {
+	d := Deps{Runs: &capture.Service{Prepare: capture.Preparer{OS: "darwin"}.Prepare}}
+	tool, _ := All(d).ByVerb(request.VerbCapture)
+	a := tool.Call(t.Context(), json.RawMessage(`{"kernel":"softmax"}`), quiet())
+	if a.Code != envelope.PlatformUnsupported || a.Exit != 69 {
+		t.Errorf("%s", a.JSON)
 	}
 }
 

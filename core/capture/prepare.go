@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +32,8 @@ type Preparer struct {
 	// LockDirs are where the locks of GPUs are, as LockDirs gives them.
 	LockDirs []string
 	Version  string
+	// OS is runtime.GOOS but in tests.
+	OS string
 	// SysRoot is where /sys and /proc are found: "/" but in tests.
 	SysRoot string
 	Environ []string
@@ -41,9 +42,9 @@ type Preparer struct {
 // Prepare implements Service.Prepare. Every error is one that the caller can mend before anything is started.
 func (p Preparer) Prepare(ctx context.Context, in request.Capture) (Prepared, error) {
 	simulated := p.Programs.Simulated != nil
-	if !simulated && runtime.GOOS != "linux" {
+	if !simulated && p.OS != "linux" {
 		return Prepared{}, envelope.Build(envelope.PlatformUnsupported, envelope.Facts{
-			Message: "captures on real hardware need Linux; this is " + runtime.GOOS, Request: &in, Evidence: envelope.Evidence{Found: runtime.GOOS, Needed: "linux"},
+			Message: "captures on real hardware need Linux; this is " + p.OS, Request: &in, Evidence: envelope.Evidence{Found: p.OS, Needed: "linux"},
 		})
 	}
 	in = normalise(in)

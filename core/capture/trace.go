@@ -64,6 +64,7 @@ func (d *driver) traceWith(ctx context.Context, name string, slot **Tag, choice 
 		tag.Grid = &Grid{Workgroups: choice.Group.Workgroups, WorkgroupSize: product(choice.Group.Workgroup), Source: "measured"}
 	}
 	plan := d.tracePlan(choice)
+	var shells []string
 	for n := 1; ; n++ {
 		if err := d.enter("att:" + name); err != nil {
 			return d.failTag(name, tag, err)
@@ -75,16 +76,28 @@ func (d *driver) traceWith(ctx context.Context, name string, slot **Tag, choice 
 		}
 		d.fillTag(tag, got, plan)
 		if got.kept != nil {
+			d.removeShells(append(shells, got.shells...))
 			d.noteAttempt(n, name, plan, "kept", fmt.Sprintf("%d waves on the traced CUs; %s", tag.Waves, plan.Why))
 			tag.State = "done"
 			return nil
 		}
+		shells = append(shells, got.shells...)
 		d.noteAttempt(n, name, plan, "empty", got.why)
 		next, ok := d.another(plan, got)
 		if n > 1 || !ok || d.workloadRuns >= maxWorkloadRuns {
 			return d.failTag(name, tag, d.emptyError(choice, plan, got))
 		}
 		plan = next
+	}
+}
+
+// removeShells removes the dispatch directories that hold no trace, once there is one: nobody is to take them for it. The
+// inventory in the answer still names them.
+func (d *driver) removeShells(dirs []string) {
+	for _, dir := range dirs {
+		if err := os.RemoveAll(dir); err != nil {
+			d.warn("SHELL_LEFT", fmt.Sprintf("%s holds no trace and could not be removed: %v", d.relative(dir), err))
+		}
 	}
 }
 
@@ -150,6 +163,8 @@ type traced struct {
 	empty *dispatch
 	why   string
 	files rocprof.Outputs
+	// shells are dispatch directories without a trace.
+	shells []string
 }
 
 // dispatch is one dispatch directory and its verdict.
@@ -256,6 +271,9 @@ func (d *driver) openAll(ctx context.Context, files rocprof.Outputs, got *traced
 		}
 		if x.verdict.State == "corrupt" {
 			corrupt = x.verdict.Err
+		}
+		if x.verdict.State == att.Empty {
+			got.shells = append(got.shells, dir)
 		}
 		got.inventory = append(got.inventory, envelope.Inventory{Dir: filepath.Base(dir), Waves: x.verdict.Waves, Ins: x.verdict.Ins, Mapped: x.verdict.Mapped})
 		all = append(all, x)

@@ -238,7 +238,20 @@ type capture struct {
 	Phase           string `json:"phase"`
 	Kernel          string `json:"kernel"`
 	MatchConfidence string `json:"match_confidence"`
-	Tags            struct {
+	PMC             []struct {
+		Values []struct {
+			Name  string  `json:"name"`
+			Value float64 `json:"value"`
+		} `json:"values"`
+	} `json:"pmc"`
+	Tags struct {
+		Small struct {
+			State string `json:"state"`
+			Waves int    `json:"waves"`
+			Grid  struct {
+				Workgroups int64 `json:"workgroups"`
+			} `json:"grid"`
+		} `json:"small"`
 		Big struct {
 			KeptDir      string   `json:"kept_dir"`
 			Waves        int      `json:"waves"`
@@ -297,7 +310,7 @@ func (d *demo) follow(ctx context.Context, a action) (envelope, error) {
 }
 
 func (d *demo) capture(ctx context.Context) error {
-	e, err := d.call(ctx, "flyprof_capture", map[string]any{"kernel": d.o.Kernel, "shape": d.o.Shape, "wait_s": 2})
+	e, err := d.call(ctx, "flyprof_capture", map[string]any{"kernel": d.o.Kernel, "shape": d.o.Shape, "tag": "both", "with_pmc": true, "wait_s": 2})
 	if err != nil {
 		return err
 	}
@@ -317,6 +330,16 @@ func (d *demo) judge(e envelope, data capture) error {
 	d.say("   traced %s (%s): %d waves in %s", data.Kernel, data.MatchConfidence, big.Waves, big.KeptDir)
 	if big.Arch != nil {
 		d.say("   %d VGPRs, %d waves a CU (limited by %s); most stall cycles: %s", *big.Arch, big.Occupancy, big.Limiter, big.TopStallType)
+	}
+	if small := data.Tags.Small; small.State != "" {
+		d.say("   small problem: %s, %d workgroups, %d waves", small.State, small.Grid.Workgroups, small.Waves)
+	}
+	for _, p := range data.PMC {
+		var list []string
+		for _, c := range p.Values {
+			list = append(list, fmt.Sprintf("%s %.0f", c.Name, c.Value))
+		}
+		d.say("   counters: %s", strings.Join(list, ", "))
 	}
 	for _, w := range e.Warnings {
 		d.say("   warning %s: %s", w.Code, w.Message)

@@ -50,6 +50,9 @@ func (p *process) importFlyDSL() (flydsl, error) {
 	if p.set.has("not_built", "") {
 		return flydsl{}, said("ModuleNotFoundError: No module named 'flydsl'")
 	}
+	if p.set.has("broken_build", "") {
+		return flydsl{}, said("ModuleNotFoundError: No module named 'flydsl._mlir'")
+	}
 	for _, dir := range filepath.SplitList(p.env.get("PYTHONPATH")) {
 		file := filepath.Join(dir, "flydsl", "__init__.py")
 		text, err := readBounded(file)

@@ -256,6 +256,9 @@ func (r *run) early(phase string, groups [][]planned) (int, bool) {
 	case r.set.has("compile_fail", phase):
 		r.errf("%s", compileFailure(kernel, source))
 		return 1, true
+	case r.set.has("unsupported", phase):
+		r.errf("Traceback (most recent call last):\n  File \"%s\", line 1, in <module>\n  File \"%s\", line 20, in build_%s\nNotImplementedError: %s requires gfx1250 (simulated)", r.script.path, source, kernel, kernel)
+		return 1, true
 	case r.set.has("oom", phase):
 		r.errf("Traceback (most recent call last):\n  File \"%s\", line 1, in <module>\ntorch.OutOfMemoryError: HIP out of memory. Tried to allocate 512.00 GiB. GPU 0 has a total capacity of 287.98 GiB of which 270.10 GiB is free.", r.script.path)
 		return 1, true

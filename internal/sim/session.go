@@ -90,6 +90,10 @@ func newSession(r *run) (*session, *ending) {
 			return nil, &ending{signal: sigAbort}
 		}
 	}
+	if s.cfg.att && r.set.has("att_packet", r.phase()) {
+		s.log('F', "aql_packet.cpp:174", "failed to create ATT packet: HSA_STATUS_ERROR_OUT_OF_RESOURCES")
+		return nil, &ending{signal: sigAbort}
+	}
 	return s, nil
 }
 
