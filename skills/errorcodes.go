@@ -35,7 +35,7 @@ var kinds = [...]struct {
 	{envelope.Stop, "do nothing more"},
 }
 
-// ErrorCodes writes the catalogue as Markdown: a table of all codes, then a section for each. docs/error-codes.md is a copy.
+// ErrorCodes writes the catalogue as Markdown: a table of all codes, then a section for each. skills/references/error-codes.md is a copy.
 func ErrorCodes() string {
 	var b strings.Builder
 	b.WriteString(`# Error codes

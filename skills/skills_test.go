@@ -15,7 +15,7 @@ import (
 	"github.com/flyprof/flyprof-mcp/skills"
 )
 
-var update = flag.Bool("update", false, "write docs/error-codes.md anew")
+var update = flag.Bool("update", false, "write skills/references/error-codes.md anew")
 
 // tools are the names that a skill may allow or call: those of the inventory and of the analysis to come.
 var tools = []string{
@@ -328,7 +328,7 @@ func TestErrorCodesHoldTheCatalogue(t *testing.T) {
 }
 
 func TestErrorCodesCopyIsCurrent(t *testing.T) {
-	const file = "../docs/error-codes.md"
+	const file = "references/error-codes.md"
 	if *update {
 		if err := os.WriteFile(file, []byte(skills.ErrorCodes()), 0o644); err != nil {
 			t.Fatal(err)

@@ -26,10 +26,23 @@ const doctor = await call("flyprof_doctor", {});
 assert.equal(doctor.data.verdict, "ready", JSON.stringify(doctor));
 const list = await call("flyprof_list", {});
 assert.ok(list.data.kernels.some((k) => k.kernel === "softmax"));
-let capture = await call("flyprof_capture", { kernel: "softmax", shape: "8192,8192", wait_s: 0 });
-while (capture.ok && ["queued", "running"].includes(capture.data.state)) {
-  capture = await call("flyprof_capture_status", { run_id: capture.data.run_id, wait_s: 30 });
+async function run(args) {
+  let e = await call("flyprof_capture", { ...args, wait_s: 0 });
+  while (e.ok && ["queued", "running"].includes(e.data.state)) {
+    e = await call("flyprof_capture_status", { run_id: e.data.run_id, wait_s: 30 });
+  }
+  return e;
 }
+// Every kernel that the list calls runnable, with both tags and counters.
+for (const k of list.data.kernels.filter((k) => k.runnable)) {
+  let e = await run({ kernel: k.kernel, tag: "both", with_pmc: true });
+  if (!e.ok && e.error.code === "AMBIGUOUS_KERNEL") e = await run(e.error.next_actions[0].arguments);
+  assert.ok(e.ok, `${k.kernel}: ${JSON.stringify(e.error)}`);
+  assert.equal(e.data.tags.big.state, "done");
+  assert.ok(["done", "skipped"].includes(e.data.tags.small.state), k.kernel);
+  assert.ok(e.data.pmc.length > 0 && e.data.pmc.every((p) => p.values.length === p.counters.length), k.kernel);
+}
+let capture = await run({ kernel: "softmax", shape: "8192,8192" });
 assert.ok(capture.ok, JSON.stringify(capture));
 assert.ok(capture.data.checks.length > 0 && capture.data.checks.every((c) => c.pass), JSON.stringify(capture.data.checks));
 const dir = capture.data.tags.big.kept_dir;

@@ -99,7 +99,7 @@ func renderAll(actions []Action, r Renderer) []WireAction {
 	return out
 }
 
-// JSONSchema leaves the members of evidence open: each code has its own, docs/error-codes.md names them, and the schema of
+// JSONSchema leaves the members of evidence open: each code has its own, skills/references/error-codes.md names them, and the schema of
 // every tool would carry all of them.
 func (Evidence) JSONSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "object", Description: "What was seen; members depend on the code."}
