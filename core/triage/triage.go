@@ -246,7 +246,10 @@ func fromEnvelope(in request.Triage) (reply, error) {
 		data.Summary = fmt.Sprintf("the code %.64q is not of this catalogue: %s", e.Error.Code, e.Error.Message)
 	} else {
 		data.Code = row.Code
-		shown := []string{e.Error.Message}
+		if data.Summary == "" {
+			data.Summary = row.Meaning
+		}
+		shown := []string{data.Summary}
 		if len(e.Error.Evidence) > 2 {
 			shown = append(shown, "evidence "+string(e.Error.Evidence[:min(len(e.Error.Evidence), 600)]))
 		}
