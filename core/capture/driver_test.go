@@ -276,3 +276,18 @@ func TestSeconds(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+func TestAllEngines(t *testing.T) {
+	whole, ok := soc.Lookup("gfx950")
+	if !ok {
+		t.Fatal("no gfx950")
+	}
+	for want, gpu := range map[string]soc.SoC{"0xffffffff": whole, "0xf": whole.WithTopology(32, 1, 4)} {
+		if got := (&driver{gpu: gpu}).allEngines(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got := (&driver{}).allEngines(); got != "0xffffffff" {
+		t.Errorf("not known: %s", got)
+	}
+}

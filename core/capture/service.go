@@ -231,13 +231,16 @@ func elapsed(r runs.Run) float64 {
 func (s *Service) ended(r runs.Run) (Reply, error) {
 	res, err := s.Store.Result(r.ID)
 	if err != nil {
-		return Reply{}, fmt.Errorf("the answer of run %s: %w", r.ID, err)
+		return Reply{}, err
+	}
+	if len(res.Data) == 0 && res.Error == nil {
+		return Reply{}, s.Store.Damaged(r.ID, "result.json", "it holds neither data nor an error")
 	}
 	reply := Reply{Bundle: r.ID, Command: "capture", Warnings: res.Warnings, Actions: res.Actions}
 	if len(res.Data) > 0 {
 		reply.Data = new(Data)
 		if err := json.Unmarshal(res.Data, reply.Data); err != nil {
-			return Reply{}, fmt.Errorf("the answer of run %s: %w", r.ID, err)
+			return Reply{}, s.Store.Damaged(r.ID, "result.json", err.Error())
 		}
 	}
 	if res.Error != nil {

@@ -352,11 +352,20 @@ func (d *driver) another(p TracePlan, got traced) (TracePlan, bool) {
 	}
 	if cu, engines := att.BusiestCU(got.empty.att.Occupancy.BusyCUs("")); engines > 0 {
 		p.ATTTargetCU = cu
-		p.ATTShaderEngineMask, p.Why = "0xffffffff", fmt.Sprintf("CU %d had waves in %d traced shader engines of the attempt before; all engines are traced, since placement differs between runs", cu, engines)
+		p.ATTShaderEngineMask, p.Why = d.allEngines(), fmt.Sprintf("CU %d had waves in %d traced shader engines of the attempt before; all engines are traced, since placement differs between runs", cu, engines)
 		return p, true
 	}
-	p.ATTShaderEngineMask, p.Why = "0xffffffff", "no traced shader engine had waves in the attempt before, so all are traced"
+	p.ATTShaderEngineMask, p.Why = d.allEngines(), "no traced shader engine had waves in the attempt before, so all are traced"
 	return p, true
+}
+
+// allEngines is the mask of every shader engine that the GPU has; of all 32 of a whole Instinct where that is not known.
+func (d *driver) allEngines() string {
+	n := d.gpu.SEs()
+	if n < 1 || n > 64 {
+		n = 32
+	}
+	return fmt.Sprintf("0x%x", uint64(1)<<n-1)
 }
 
 // emptyError is EMPTY_ATT with the evidence and the calls that it speaks for, best first.
@@ -384,7 +393,7 @@ func (d *driver) emptyError(c rocprof.Choice, p TracePlan, got traced) error {
 		f.Evidence.Basis = "occupancy.json of the last attempt"
 		if cu, engines := att.BusiestCU(busy); engines > 0 {
 			r := d.again()
-			r.ATTTargetCU, r.ATTShaderEngineMask = &cu, "0xffffffff"
+			r.ATTTargetCU, r.ATTShaderEngineMask = &cu, d.allEngines()
 			f.Suggestions = append(f.Suggestions, envelope.Action{
 				Kind: envelope.CallTool, Args: r, Confidence: envelope.Medium,
 				Reason: fmt.Sprintf("keeps the shape and traces CU %d, which had waves in %d shader engines, on all of them", cu, engines),

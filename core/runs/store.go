@@ -195,7 +195,19 @@ func (s *Store) ReadJSON(id, name string, v any) error {
 		return err
 	}
 	defer f.Close()
-	return json.NewDecoder(limited(f)).Decode(v)
+	if err := json.NewDecoder(limited(f)).Decode(v); err != nil {
+		return s.Damaged(id, name, err.Error())
+	}
+	return nil
+}
+
+// Damaged is TRACE_CORRUPT about a file of a run's own record: somebody else wrote it, or the disk lost it.
+func (s *Store) Damaged(id, name, why string) error {
+	return envelope.Build(envelope.TraceCorrupt, envelope.Facts{
+		Message:  fmt.Sprintf("%s of run %s is damaged: %s", name, id, why),
+		Help:     "The run's record cannot be trusted any more; its other files may still be read. Capture again.",
+		Evidence: envelope.Evidence{Path: filepath.Join(id, name), Found: why},
+	})
 }
 
 // Load reads a run. RUN_NOT_FOUND when there is none of that id.
@@ -211,10 +223,10 @@ func (s *Store) Load(id string) (Run, error) {
 		if _, markErr := os.Stat(filepath.Join(s.dir, ".active", id)); markErr == nil && envelope.CodeOf(err) == envelope.NoArtifact {
 			return r, s.notFound(id, "it is just being created, or its creation was interrupted")
 		}
-		return r, fmt.Errorf("run %s: %w", id, err)
+		return r, err
 	}
 	if r.ID != id {
-		return r, fmt.Errorf("run %s: its run.json names the run %q", id, r.ID)
+		return r, s.Damaged(id, "run.json", fmt.Sprintf("it names the run %.80q", r.ID))
 	}
 	return r, nil
 }

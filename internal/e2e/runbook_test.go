@@ -144,3 +144,37 @@ func TestBadInput(t *testing.T) {
 		t.Errorf("bad input left runs: %v %v", ids, err)
 	}
 }
+
+// TestDamagedRecord: a record that somebody damaged is named, and is no bug of this program.
+func TestDamagedRecord(t *testing.T) {
+	t.Parallel()
+	s := simulated(t, "")
+	a := s.capture(map[string]any{"kernel": "softmax", "shape": "8192,8192"})
+	for _, name := range []string{"result.json", "run.json"} {
+		path := filepath.Join(s.runs, a.Bundle, name)
+		good, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bad := range []string{"", "{", "[]", "{}", "\x00", string(good[:len(good)/2])} {
+			if err := os.WriteFile(path, []byte(bad), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			for _, tool := range []string{"flyprof_capture_status", "flyprof_triage"} {
+				b := s.call(tool, map[string]any{"run_id": a.Bundle})
+				if b.Error != nil && (b.Error.Code != "TRACE_CORRUPT" || !strings.Contains(b.Error.Message, name)) || b.Error == nil && tool == "flyprof_capture_status" {
+					t.Errorf("%s is %.20q: %s: %s", name, bad, tool, b.raw)
+				}
+			}
+			if index := s.text("flyprof://runs"); !strings.Contains(index, "runs") {
+				t.Errorf("the index is %q", index)
+			}
+		}
+		if err := os.WriteFile(path, good, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b := s.call("flyprof_capture_status", map[string]any{"run_id": a.Bundle}); string(b.raw) != string(a.raw) {
+		t.Errorf("the restored record: %s", b.raw)
+	}
+}
