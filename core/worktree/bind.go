@@ -24,7 +24,8 @@ var axisFlags = map[string]map[string][]string{
 
 // pairFlags take two extents in one value.
 var pairFlags = map[string]struct{ axes, flags []string }{
-	CategoryMoE: {[]string{"D", "I"}, []string{"-dim", "--dim"}},
+	CategoryMoE:       {[]string{"D", "I"}, []string{"-dim", "--dim"}},
+	CategoryAttention: {[]string{"H", "Hkv"}, []string{"--num_heads", "--heads"}},
 }
 
 var dtypeFlags = []string{"--in_dtype", "--dtype", "--data_type"}
@@ -34,18 +35,15 @@ func bind(f *pyFile, category string) ShapeBinding {
 	axes, known := axesOf[category]
 	stem := strings.TrimSuffix(path.Base(f.path), ".py")
 	stem = strings.TrimPrefix(strings.TrimPrefix(stem, "test_"), "bench_")
-	want := "ROCDSL_" + strings.ToUpper(stem) + "_SHAPES"
-	for _, v := range f.shapeVars {
-		if known && v == want {
-			b := ShapeBinding{Kind: BindEnv, EnvVar: v}
-			for _, a := range axes {
-				if !a.optional {
-					b.Axes = append(b.Axes, a.name)
-				}
+	if v := shapeVar(f, stem); known && v != "" {
+		b := ShapeBinding{Kind: BindEnv, EnvVar: v}
+		for _, a := range axes {
+			if !a.optional {
+				b.Axes = append(b.Axes, a.name)
 			}
-			b.Form = strings.Join(b.Axes, ",") + " and a dtype after it (default bf16), by " + v
-			return b
 		}
+		b.Form = strings.Join(b.Axes, ",") + " and a dtype after it (default bf16), by " + v
+		return b
 	}
 	if known && f.hasMain {
 		if b, ok := bindFlags(f, category, axes); ok {
@@ -53,6 +51,25 @@ func bind(f *pyFile, category string) ShapeBinding {
 		}
 	}
 	return ShapeBinding{Kind: BindNone, Form: noForm(f)}
+}
+
+// shapeVar is the variable that is named after the test, or, where the file reads just one, after the beginning of its name:
+// test_topk_gating_softmax reads ROCDSL_TOPK_GATING_SHAPES. test_rmsnorm reads several, of which one is its own.
+func shapeVar(f *pyFile, stem string) string {
+	stem = strings.ToUpper(stem)
+	for _, v := range f.shapeVars {
+		if v == "ROCDSL_"+stem+"_SHAPES" {
+			return v
+		}
+	}
+	if len(f.shapeVars) == 1 {
+		v := f.shapeVars[0]
+		name, ok := strings.CutSuffix(strings.TrimPrefix(v, "ROCDSL_"), "_SHAPES")
+		if ok && strings.HasPrefix(stem, name+"_") {
+			return v
+		}
+	}
+	return ""
 }
 
 // noForm says what a test takes that no shape can be bound to.
@@ -85,7 +102,7 @@ func bindFlags(f *pyFile, category string, axes []axis) (ShapeBinding, bool) {
 		if have[a.name] {
 			continue
 		}
-		if flag := flagOf(f, axisFlags[category][a.name]); flag != nil && !flag.isSwitch && !flag.many {
+		if flag := flagOf(f, axisFlags[category][a.name]); flag != nil && !flag.isSwitch && !flag.many && !flag.tuple {
 			b.Flags = append(b.Flags, ShapeFlag{Flag: longest(flag.names), Axes: []string{a.name}})
 			have[a.name] = true
 		}
@@ -166,6 +183,9 @@ func (b ShapeBinding) to(s Shape) (bound, error) {
 				return bound{}, fmt.Errorf("the test takes no %s", d.Name)
 			}
 		}
+		if s.Causal != nil {
+			return bound{}, fmt.Errorf("the test takes neither causal nor noncausal")
+		}
 		dtype := s.DType
 		if dtype == "" {
 			dtype = "bf16"
@@ -214,8 +234,8 @@ func (b ShapeBinding) flags(s Shape) (bound, error) {
 			out.args = append(out.args, b.Causal)
 		case !*s.Causal && b.NotCausal != "":
 			out.args = append(out.args, b.NotCausal)
-		case *s.Causal:
-			return out, fmt.Errorf("the test does not take causal")
+		case b.Causal == "": // its default is not known, so that neither can be promised
+			return out, fmt.Errorf("the test takes neither causal nor noncausal")
 		}
 	}
 	return out, nil

@@ -118,8 +118,9 @@ type Listing struct {
 	Warnings  []envelope.Warning
 }
 
-// MatchSymbol tells how a launched symbol fits the kernels that the worktree defines for this test: exact where one that the
-// test names itself can only be that, prefix where a name with gaps fits, one further down, or a recipe's hint.
+// MatchSymbol tells how a launched symbol fits the kernels that the worktree defines for this test: exact where a kernel that
+// the test is made of can only be called that, prefix where a name with gaps fits, one that merely comes along, or a recipe's
+// hint.
 func MatchSymbol(k *Kernel, symbol string) (exact, prefix bool) {
 	if k == nil || LooksForeign(symbol) {
 		return false, false

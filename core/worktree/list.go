@@ -100,48 +100,6 @@ func (s *scan) test(l *Listing, name string) {
 	l.Kernels = append(l.Kernels, k)
 }
 
-// follow collects modules and symbols over the imports, the test's own first. It gives the files that the test imports itself.
-func (s *scan) follow(f *pyFile, k *Kernel) (direct []string) {
-	seen := map[string]bool{f.path: true}
-	take := func(f *pyFile, near bool) {
-		for _, sym := range f.symbols {
-			if len(k.Symbols) < maxSymbolsPerKernel {
-				sym.Direct = near
-				k.Symbols = append(k.Symbols, sym)
-			}
-		}
-	}
-	take(f, true)
-	queue := s.imported(f, seen)
-	direct = slices.Clone(queue)
-	for near := len(queue); len(queue) > 0 && len(k.Modules) < maxModulesPerKernel; near-- {
-		name := queue[0]
-		queue = queue[1:]
-		k.Modules = append(k.Modules, name)
-		m := s.file(name)
-		if m == nil {
-			continue
-		}
-		take(m, near > 0)
-		queue = append(queue, s.imported(m, seen)...)
-	}
-	return direct
-}
-
-// imported gives the files of the worktree that a file imports and that were not seen before.
-func (s *scan) imported(f *pyFile, seen map[string]bool) []string {
-	var out []string
-	for _, imp := range f.imports {
-		for _, name := range importedFiles(f.path, imp) {
-			if s.paths[name] && !seen[name] && path.Base(name) != "__init__.py" {
-				seen[name] = true
-				out = append(out, name)
-			}
-		}
-	}
-	return out
-}
-
 // run decides between a script and pytest: a script takes a shape and times one problem; a file whose main part takes nothing
 // is run by one of its tests.
 func (k *Kernel) run(f *pyFile) {
@@ -160,7 +118,10 @@ func (k *Kernel) run(f *pyFile) {
 	case f.mainPytest && len(f.flags) > 0:
 		k.ScriptWithArgs = true
 		k.Runner = RunPytest
-	case f.mainPytest, len(k.NeedsArgs) > 0 && len(f.tests) > 0:
+	case len(k.NeedsArgs) > 0 && len(f.tests) > 0:
+		k.ScriptWithArgs = true
+		k.Runner = RunPytest
+	case f.mainPytest:
 		k.Runner = RunPytest
 	case len(f.tests) > 0 && k.Shape.Kind == BindNone && len(f.flags) == 0 && !mainRunsTests(f):
 		k.Runner = RunPytest

@@ -32,6 +32,8 @@ type pyImport struct {
 	module string
 	// names are what `from module import names` takes; nil for a plain import.
 	names []string
+	// known are the names under which they are known in this file.
+	known []string
 	// local: inside a function or a branch.
 	local bool
 }
@@ -271,8 +273,8 @@ func (p *parser) imports(l line) {
 		if len(fields) == 0 {
 			continue
 		}
-		imp.names = append(imp.names, fields[0])
 		known := fields[len(fields)-1]
+		imp.names, imp.known = append(imp.names, fields[0]), append(imp.known, known)
 		switch {
 		case m[1] == "flydsl" && fields[0] == "compiler":
 			p.aliases[known] = true

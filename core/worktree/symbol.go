@@ -27,7 +27,8 @@ type SymbolPattern struct {
 	Kind   string `json:"kind" jsonschema:"enum=def,enum=name,enum=fstring,enum=variable"`
 	// Func is the decorated function.
 	Func string `json:"func"`
-	// Direct: defined in the test file or in a module that the test itself imports, not further down.
+	// Direct: defined in the test file or in a module that it is made of; not in one that merely comes along, such as the rest
+	// of a package or what a helper of many tests imports.
 	Direct bool `json:"direct,omitempty"`
 }
 
