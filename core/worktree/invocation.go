@@ -75,28 +75,36 @@ func (t *Tree) Invocation(k *Kernel, in InvocationRequest) (*Invocation, error) 
 		args = append(args, b.args...)
 	}
 	args = append(args, in.Args...)
-	if err := k.satisfied(args); err != nil {
-		return nil, err
+	if k.asScript(args) {
+		if err := k.satisfied(args); err != nil {
+			return nil, err
+		}
+		out.Argv = append([]string{k.TestFile}, args...)
+		return out, nil
 	}
-	out.Argv = k.argv(args)
+	// Flags of the script are none of pytest's, and what the caller adds stays within the worktree.
+	if why := confined(in.Args, func(name string) string { return t.allowedPath(name, t.root) }); why != "" {
+		return nil, envelope.Build(envelope.BadArgs, envelope.Facts{
+			Message: fmt.Sprintf("%s is run by pytest: %s", k.TestFile, why),
+			Evidence: envelope.Evidence{Field: "args", Value: strings.Join(in.Args, " "),
+				Allowed: "options of pytest that select tests or say how to report, such as -k EXPR, and files of the worktree"},
+		})
+	}
+	out.Argv = append(append(slices.Clone(pytestArgs), k.target()), in.Args...)
 	return out, nil
 }
 
-// argv is the script with its arguments, or the test by pytest.
-func (k *Kernel) argv(args []string) []string {
-	plain := len(args) == len(k.Extra) // nothing but what every run gets
-	if k.Runner == RunScript || k.ScriptWithArgs && !plain {
-		return append([]string{k.TestFile}, args...)
+// asScript tells a script from a test of pytest. Some files run one problem as a script with arguments, and all their tests
+// without: what every run gets does not count.
+func (k *Kernel) asScript(args []string) bool {
+	return k.Runner == RunScript || k.ScriptWithArgs && len(args) > len(k.Extra)
+}
+
+func (k *Kernel) target() string {
+	if k.Node == "" {
+		return k.TestFile
 	}
-	target := k.TestFile
-	if k.Node != "" {
-		target += "::" + k.Node
-	}
-	own := args
-	if len(k.Extra) <= len(args) { // flags of the script are none of pytest's
-		own = args[len(k.Extra):]
-	}
-	return append(append(slices.Clone(pytestArgs), target), own...)
+	return k.TestFile + "::" + k.Node
 }
 
 func (k *Kernel) bindShape(text string) (bound, Shape, error) {
@@ -122,9 +130,6 @@ func (k *Kernel) bindShape(text string) (bound, Shape, error) {
 
 // satisfied says whether every flag that the script demands is among the arguments.
 func (k *Kernel) satisfied(args []string) error {
-	if k.Runner == RunPytest {
-		return nil
-	}
 	var lacks []string
 	for _, flag := range k.NeedsArgs {
 		given := slices.ContainsFunc(args, func(a string) bool { return a == flag || strings.HasPrefix(a, flag+"=") })
@@ -148,14 +153,21 @@ const (
 
 var assignment = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 
-// reserved variables are the tool's own: they decide which GPU is used and what is injected.
+// reservedNames are variables that decide which GPU is used, what is injected, or where code is loaded from. The tool sets
+// them itself.
+var reservedNames = []string{"PATH", "GPU_DEVICE_ORDINAL", "BASH_ENV", "ENV"}
+
+var reservedPrefixes = []string{"ROCP", "LD_", "DYLD_", "HSA_TOOLS", "FLYPROF_", "PYTHON", "PYTEST_"}
+
+// harmless ones begin like a reserved one.
+var harmless = []string{"PYTHONUNBUFFERED", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "PYTHONFAULTHANDLER", "PYTHONUTF8"}
+
 func reserved(name string) bool {
-	for _, prefix := range []string{"ROCPROF", "LD_PRELOAD", "LD_AUDIT", "HSA_TOOLS", "FLYPROF_"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
+	if slices.Contains(harmless, name) {
+		return false
 	}
-	return strings.HasSuffix(name, "_VISIBLE_DEVICES") || name == "GPU_DEVICE_ORDINAL"
+	return strings.HasSuffix(name, "_VISIBLE_DEVICES") || slices.Contains(reservedNames, name) ||
+		slices.ContainsFunc(reservedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // CustomInvocation reads a command of the caller's own: Python or pytest on a script of the worktree or of cwd. It is cut at
@@ -181,7 +193,7 @@ func (t *Tree) CustomInvocation(text, cwd string, args []string) (*Invocation, e
 			break
 		}
 		if reserved(m[1]) {
-			return nil, bad(m[1] + " is set by this tool; choose the GPU with the argument gpu")
+			return nil, bad(m[1] + " is set by this tool (the GPU by the argument gpu, where code is found by --worktree and --python)")
 		}
 		out.Env = append(out.Env, words[0])
 		words = words[1:]
@@ -197,6 +209,11 @@ func (t *Tree) CustomInvocation(text, cwd string, args []string) (*Invocation, e
 		return nil, bad(why)
 	}
 	out.Argv = append(argv, args...)
+	if argv[0] == "-m" {
+		if why := confined(out.Argv[2:], func(name string) string { return t.allowedPath(name, cwd) }); why != "" {
+			return nil, bad(why)
+		}
+	}
 	return out, nil
 }
 
@@ -239,25 +256,42 @@ func program(words []string) (argv []string, script, why string) {
 
 // allowedScript says why a script may not be run; empty where it may.
 func (t *Tree) allowedScript(script, cwd string) string {
-	name := script
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(cwd, name)
-	}
-	real, err := filepath.EvalSymlinks(name)
-	if err != nil {
+	real, why := t.resolve(script, cwd)
+	switch {
+	case why != "":
+		return why
+	case real == "":
 		return fmt.Sprintf("there is no script %q", shorten(script, 200))
-	}
-	base, err := filepath.EvalSymlinks(cwd)
-	if err != nil {
-		return "the working directory is not there"
-	}
-	if !inside(t.root, real) && !inside(base, real) {
-		return fmt.Sprintf("the script %q lies outside the worktree and cwd", shorten(script, 200))
-	}
-	if !isRegular(real) {
+	case !isRegular(real):
 		return fmt.Sprintf("%q is no regular file", shorten(script, 200))
 	}
 	return ""
+}
+
+// allowedPath says why a file or directory may not be named. What is not there may be: it is no path, or pytest says so.
+func (t *Tree) allowedPath(name, cwd string) string {
+	_, why := t.resolve(name, cwd)
+	return why
+}
+
+// resolve follows a path to what it leads to, "" where there is nothing. why says that it leads out of the worktree and cwd.
+func (t *Tree) resolve(name, cwd string) (real, why string) {
+	at := name
+	if !filepath.IsAbs(at) {
+		at = filepath.Join(cwd, at)
+	}
+	base, err := filepath.EvalSymlinks(cwd)
+	if err != nil {
+		return "", "the working directory is not there"
+	}
+	real, err = filepath.EvalSymlinks(at)
+	if err != nil {
+		return "", ""
+	}
+	if !inside(t.root, real) && !inside(base, real) {
+		return "", fmt.Sprintf("%q lies outside the worktree and cwd", shorten(name, 200))
+	}
+	return real, ""
 }
 
 // splitWords cuts a command at spaces; quotes and backslashes keep what they hold together, as in a shell, and nothing of a
