@@ -291,3 +291,19 @@ func TestAllEngines(t *testing.T) {
 		t.Errorf("not known: %s", got)
 	}
 }
+
+// TestGroupRows: counters of another kernel, grid or kernel id are not summed in.
+func TestGroupRows(t *testing.T) {
+	items := [3]int64{2560, 2, 1}
+	g := rocprof.NewInventory([]rocprof.Launch{{Kernel: "k", KernelID: 7, Grid: items, Workgroup: [3]int64{256, 1, 1}}}).Groups("k")[0]
+	row := func(kernel string, id, grid int64) rocprof.CounterRow {
+		return rocprof.CounterRow{Kernel: kernel, KernelID: id, GridItems: grid, Counter: "SQ_WAVES"}
+	}
+	rows := []rocprof.CounterRow{row("k", 7, 5120), row("k", 8, 5120), row("k", 7, 256), row("j", 7, 5120)}
+	if got := groupRows(rows, "k", g); len(got) != 1 || got[0] != rows[0] {
+		t.Errorf("%+v", got)
+	}
+	if got := groupRows(rows[1:], "k", g); len(got) != 1 || got[0] != rows[1] {
+		t.Errorf("where the process numbered its kernels otherwise: %+v", got)
+	}
+}

@@ -72,25 +72,24 @@ func (d *driver) readPMC(st step, out string, pass PMCPass, c rocprof.Choice) (P
 	if err != nil {
 		return pass, err
 	}
-	sums := map[string]*Counter{}
+	var rows []rocprof.CounterRow
 	for _, path := range files.Counters {
 		pass.CSV = append(pass.CSV, d.relative(path))
-		rows, err := readFile(path, rocprof.ReadCounters)
+		part, err := readFile(path, rocprof.ReadCounters)
 		if err != nil {
 			return pass, d.fail(envelope.TraceCorrupt, envelope.Facts{Message: fmt.Sprintf("%s cannot be read: %v", filepath.Base(path), err), Evidence: envelope.Evidence{Path: d.relative(path)}})
 		}
-		for _, r := range rows {
-			if r.Kernel != d.data.Kernel || r.GridItems != product(c.Group.GridItems()) {
-				continue
-			}
-			if sums[r.Counter] == nil {
-				sums[r.Counter] = &Counter{Name: r.Counter}
-			}
-			if r.HasValue {
-				sums[r.Counter].Value += r.Value
-			}
-			sums[r.Counter].Dispatches++
+		rows = append(rows, part...)
+	}
+	sums := map[string]*Counter{}
+	for _, r := range groupRows(rows, d.data.Kernel, c.Group) {
+		if sums[r.Counter] == nil {
+			sums[r.Counter] = &Counter{Name: r.Counter}
 		}
+		if r.HasValue {
+			sums[r.Counter].Value += r.Value
+		}
+		sums[r.Counter].Dispatches++
 	}
 	for _, name := range pass.Counters {
 		if s := sums[name]; s != nil {
@@ -109,4 +108,23 @@ func (d *driver) readPMC(st step, out string, pass PMCPass, c rocprof.Choice) (P
 		Message:  "the counter pass ended well and wrote no row of the traced launch group",
 		Evidence: envelope.Evidence{Log: logURI(d.run.ID, st.Name), Phase: d.run.Phase},
 	})
+}
+
+// groupRows gives the rows of the launch group: the kernel, its grid, and its kernel id where the process has that id; ids are
+// numbered by each process, in the order of loading.
+func groupRows(rows []rocprof.CounterRow, kernel string, g rocprof.Group) []rocprof.CounterRow {
+	var fit, same []rocprof.CounterRow
+	for _, r := range rows {
+		if r.Kernel != kernel || r.GridItems != product(g.GridItems()) {
+			continue
+		}
+		fit = append(fit, r)
+		if r.KernelID == g.KernelID {
+			same = append(same, r)
+		}
+	}
+	if len(same) > 0 {
+		return same
+	}
+	return fit
 }
