@@ -8,12 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/flyprof/flyprof-mcp/internal/recorded"
 )
 
 // dispatches gives the dispatch directories of real captures beside the project; they are not part of it.
 func dispatches(t testing.TB) []string {
 	t.Helper()
-	dirs, err := FindDispatches(recorded(t))
+	dirs, err := FindDispatches(recorded.Traces(t))
 	if err != nil || len(dirs) < 10 {
 		t.Fatalf("%d recorded directories, %v", len(dirs), err)
 	}

@@ -2,13 +2,14 @@ package att
 
 import (
 	"encoding/json"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flyprof/flyprof-mcp/internal/recorded"
 )
 
 func TestStallType(t *testing.T) {
@@ -100,34 +101,11 @@ func TestStallRulesReached(t *testing.T) {
 	}
 }
 
-// recorded is the folder of recorded captures beside the repository.
-func recorded(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	traces := filepath.Join(dir, "..", "shared", "traces")
-	if _, err := os.Stat(traces); errors.Is(err, fs.ErrNotExist) {
-		t.Skip("no recorded captures beside the repository")
-	}
-	return traces
-}
-
 // recordedDirs are the folders that hold a code.json.
 func recordedDirs(t testing.TB) []string {
 	t.Helper()
 	var dirs []string
-	err := filepath.WalkDir(recorded(t), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(recorded.Traces(t), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Name() == "code.json" {
 			dirs = append(dirs, filepath.Dir(path))
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
+	"github.com/flyprof/flyprof-mcp/internal/recorded"
 )
 
 const cpuAgent = `*******
@@ -97,7 +98,7 @@ func TestRocminfoWithoutGPUs(t *testing.T) {
 
 // A recorded excerpt of a Radeon host has names but no Device Type lines: nothing may be made of it.
 func TestRocminfoExcerpt(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(repoRoot(t), "..", "shared", "traces", "logs", "rocminfo_excerpt_gfx1201.txt"))
+	text, err := os.ReadFile(filepath.Join(recorded.Traces(t), "logs", "rocminfo_excerpt_gfx1201.txt"))
 	if err != nil {
 		t.Skip("the recorded logs are not beside this checkout")
 	}
@@ -207,23 +208,4 @@ func FuzzAMDSMI(f *testing.F) {
 		}
 		_, _ = SMIUsage(static)
 	})
-}
-
-// repoRoot walks up to go.mod.
-func repoRoot(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = parent
-	}
 }

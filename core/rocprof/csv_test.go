@@ -11,25 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flyprof/flyprof-mcp/internal/recorded"
 )
 
 // capture opens a file of the recorded runs beside the repository.
 func capture(t *testing.T, parts ...string) *os.File {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	f, err := os.Open(filepath.Join(append([]string{dir, "..", "shared", "traces"}, parts...)...))
+	f, err := os.Open(filepath.Join(append([]string{recorded.Traces(t)}, parts...)...))
 	if errors.Is(err, os.ErrNotExist) {
 		t.Skipf("no recorded run beside the repository: %s", filepath.Join(parts...))
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/flyprof/flyprof-mcp/internal/recorded"
 )
 
 func TestSEMaskFor(t *testing.T) {
@@ -111,9 +113,9 @@ func TestMinWorkgroupsLikely(t *testing.T) {
 	}
 }
 
-// recorded is what one occupancy.json says of one kernel: wave starts by SE and CU, the most waves that a CU held at a
+// observed is what one occupancy.json says of one kernel: wave starts by SE and CU, the most waves that a CU held at a
 // time, and the SEs whose waves were traced on the target CU.
-type recorded struct {
+type observed struct {
 	starts map[int]map[int]int
 	peak   int
 	traced []int
@@ -122,7 +124,7 @@ type recorded struct {
 // The recorded dispatches (all with mask 0xf, target CU 1) against the model: an XCD gets its eighth of the grid, its SEs get
 // equal shares, workgroups that find idle CUs do not share one, and a grid with a workgroup for each CU reaches all.
 func TestPlacementAgreesWithRecordedOccupancy(t *testing.T) {
-	root := tracesDir(t)
+	root := recorded.Traces(t)
 	mi350, _ := ByProduct("MI350X")
 	for _, c := range []struct {
 		dir, kernel     string
@@ -196,7 +198,7 @@ func TestPlacementAgreesWithRecordedOccupancy(t *testing.T) {
 	}
 }
 
-func readRecorded(t *testing.T, dir, kernel string) recorded {
+func readRecorded(t *testing.T, dir, kernel string) observed {
 	t.Helper()
 	var doc map[string]json.RawMessage
 	decode(t, filepath.Join(dir, "occupancy.json"), &doc)
@@ -204,7 +206,7 @@ func readRecorded(t *testing.T, dir, kernel string) recorded {
 	if err := json.Unmarshal(doc["dispatches"], &names); err != nil {
 		t.Fatal(err)
 	}
-	r := recorded{starts: map[int]map[int]int{}}
+	r := observed{starts: map[int]map[int]int{}}
 	for key, raw := range doc {
 		se, err := strconv.Atoi(key)
 		if err != nil {
@@ -247,27 +249,4 @@ func decode(t *testing.T, path string, into any) {
 	if err := json.Unmarshal(raw, into); err != nil {
 		t.Fatal(path, err)
 	}
-}
-
-// tracesDir is where recorded traces lie beside the repository; the test is skipped without them.
-func tracesDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	traces := filepath.Join(dir, "..", "shared", "traces")
-	if _, err := os.Stat(traces); err != nil {
-		t.Skip("recorded traces are not here: ", err)
-	}
-	return traces
 }

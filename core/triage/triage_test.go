@@ -1,7 +1,6 @@
 package triage
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/flyprof/flyprof-mcp/core/launch"
 	"github.com/flyprof/flyprof-mcp/core/request"
 	"github.com/flyprof/flyprof-mcp/core/runs"
+	"github.com/flyprof/flyprof-mcp/internal/recorded"
 )
 
 func service(t testing.TB) Service {
@@ -42,13 +42,7 @@ func TestEveryCode(t *testing.T) {
 
 // TestRecorded: the recorded real captures are told for what they are, under any name of their folder.
 func TestRecorded(t *testing.T) {
-	root, err := filepath.Abs(filepath.Join("..", "..", "..", "shared", "traces"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(root); err != nil {
-		t.Skip("the recorded captures are not beside the project (../shared/traces)")
-	}
+	root := recorded.Traces(t)
 	s := service(t)
 	for dir, want := range map[string]envelope.Code{
 		"dispatches": "", "variants/code_null": envelope.EmptyATT, "variants/gfx12_synthetic_waves": "", "variants/pc_sampling_13_columns": envelope.TraceCorrupt,

@@ -7,20 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// traces gives the folder of recorded real captures beside the project; it is not part of it.
-func traces(t *testing.T) string {
-	t.Helper()
-	dir, err := filepath.Abs(filepath.Join("..", "..", "..", "shared", "traces"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("the recorded captures are not beside the project (../shared/traces)")
-	}
-	return dir
-}
+	"github.com/flyprof/flyprof-mcp/internal/recorded"
+)
 
 // figures are what a capture says of a trace, worked out by a reader of this test's own.
 type figures struct {
@@ -92,7 +81,7 @@ func read(t *testing.T, path string, v any) {
 // TestReplay hands every recorded real capture out as the result of a run, through the whole program, and compares what the
 // envelope says with a plain reading of the files.
 func TestReplay(t *testing.T) {
-	root := traces(t)
+	root := recorded.Traces(t)
 	var dirs []string
 	err := filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
 		if err == nil && e.IsDir() && strings.HasPrefix(e.Name(), "ui_output_agent_") {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/flyprof/flyprof-mcp/internal/recorded"
 )
 
 // recording writes a small dispatch directory of our own making.
@@ -123,28 +125,8 @@ func TestReplayRefusesWhatIsNoDirectory(t *testing.T) {
 	}
 }
 
-// realTraces is the folder of recorded captures beside the checkout, where there is one.
-func realTraces(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for !fileExists(filepath.Join(dir, "go.mod")) {
-		if dir == filepath.Dir(dir) {
-			t.Skip("no go.mod above the working directory")
-		}
-		dir = filepath.Dir(dir)
-	}
-	traces := filepath.Join(dir, "..", "shared", "traces")
-	if !fileExists(traces) {
-		t.Skip("no recorded captures in ../shared/traces")
-	}
-	return traces
-}
-
 func TestReplayOfRealRecordings(t *testing.T) {
-	root := realTraces(t)
+	root := recorded.Traces(t)
 	tests := []struct{ dir, symbol string }{
 		{"dispatches/rmsnorm/big/ui_output_agent_19276_dispatch_18", "rmsnorm_kernel_0"},
 		{"dispatches/hgemm_splitk/big/ui_output_agent_4716_dispatch_319", "hgemm_bf16_32x64x256_W1x2x2_S2_BT_BLDS1_AS1_SPK14_0"},
@@ -165,7 +147,7 @@ func TestReplayOfRealRecordings(t *testing.T) {
 // TestPlacementAgreesWithRecordings: in recorded gfx950 runs the CUs of an engine are among those that the model calls
 // active, and neighbours on the ring of active CUs, as round robin from some first CU gives.
 func TestPlacementAgreesWithRecordings(t *testing.T) {
-	root := realTraces(t)
+	root := recorded.Traces(t)
 	model := gpus["gfx950"]
 	dirs, err := filepath.Glob(filepath.Join(root, "dispatches", "*", "*", "ui_output_agent_*"))
 	if err != nil || len(dirs) == 0 {
