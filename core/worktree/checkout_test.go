@@ -82,7 +82,7 @@ var flyFiles = map[string]string{
 	"tests/kernels/test_gemm_a16w16_gfx950.py":   "import pytest\nif arch != \"gfx950\":\n    pytest.skip(\"needs gfx950, got \" + arch, allow_module_level=True)\n" + script("from kernels.gemm.a16w16 import build", `"-m", type=int`, `"-n", type=int`, `"-k", type=int`, `"--dtype", type=str, default="bf16"`),
 	"tests/kernels/test_gemm_fp8fp4_gfx1250.py":  script("from kernels.gemm.preshuffle_gemm import build", `"-mode", required=True`, `"-mnk", required=True`),
 	"tests/kernels/test_gemm_modes.py":           script("from kernels.gemm.preshuffle_gemm import build\n\ndef test_gemm_one():\n    run_it()", `"-mode", required=True`, `"-M", type=int`, `"-N", type=int`, `"-K", type=int`),
-	"tests/kernels/test_pa_pair.py":              script("from kernels.attention.pa_decode import build", `"-n", "--num_heads", type=dtypes.str2tuple`, `"-c", "--context_length", type=int`, `"-b", "--batch_size", type=int`),
+	"tests/kernels/test_pa_pair.py":              script("from kernels.attention.pa_decode import build", `"-n", "--num_heads", type=dtypes.str2tuple`, `"-c", "--context_length", type=int`, `"-b", "--batch_size", type=int`, `"-d", "--head_dim", type=str2tuple`),
 	"tests/kernels/test_conv3d_implicit.py":      "import pytest\nfrom kernels.conv.conv3d import build\n\n@pytest.mark.large_shape\ndef test_huge():\n    run_it()\n\n@pytest.mark.parametrize('c', [1])\ndef test_forward(c):\n    x.cuda()\n",
 	"tests/kernels/test_flash_attn_fwd.py":       script("from kernels.attention.flash_attn import build", `"--batch", type=int`, `"--seq_len", type=int`, `"--num_heads", type=int`, `"--num_kv_heads", type=int`, `"--head_dim", type=int`, `"--causal", action=argparse.BooleanOptionalAction, default=True`, `"--dtype", type=str, default="bf16"`),
 	"tests/kernels/test_swa_gfx950.py":           "from kernels.attention.flash_attn import build\n\ndef test_one():\n    run_it()\n\ndef test_two():\n    run_it()\n\nif __name__ == \"__main__\":\n    test_one()\n    test_two()\n",
@@ -389,6 +389,10 @@ func TestShapes(t *testing.T) {
 		{CategoryAttention, "B=1,H=32,S=4096,D=128,kv_heads=8,bf16", "1,32,4096,128,Hkv=8,bf16"},
 		{CategoryMoE, "4096,8,2,7168,fp8", "4096,8,2,7168,fp8"},
 		{CategoryMoE, "4096,8,2", "4096,8,2"},
+		{CategoryMoE, "T=4096,E=8,k=2,I=2048", "4096,8,2,I=2048"},
+		{CategoryGEMM, "1 x 2 X 3 x mxfp4", "1,2,3,fp4"},
+		{CategoryGEMM, "1×2×3,dtype=half", "1,2,3,f16"},
+		{CategoryAttention, "1,2,3,4,causal=0", "1,2,3,4,noncausal"},
 	} {
 		s, err := ParseShape(c.category, c.text)
 		if err != nil || s.String() != c.want {
@@ -401,7 +405,8 @@ func TestShapes(t *testing.T) {
 	}
 	for _, c := range []struct{ category, text string }{
 		{CategoryGEMM, ""}, {CategoryGEMM, "1,2"}, {CategoryGEMM, "1,2,3,4"}, {CategoryGEMM, "0,2,3"}, {CategoryGEMM, "-1,2,3"}, {CategoryGEMM, "1e3,2,3"}, {CategoryGEMM, "1,2,3,bf16,fp8"},
-		{CategoryGEMM, "M=1,M=2,N=3,K=4"}, {CategoryGEMM, "1,,3"}, {CategoryGEMM, "99999999999,1,1"}, {CategoryGEMM, "1,2,3,causal"}, {CategoryReduction, "8,9,bf17"}, {CategoryOther, "1,2"},
+		{CategoryGEMM, "M=1,M=2,N=3,K=4"}, {CategoryGEMM, "1,,3"}, {CategoryGEMM, "99999999999,1,1"}, {CategoryGEMM, "1,2,3,causal"}, {CategoryGEMM, "bf16,1,2,3"}, {CategoryGEMM, "M=1,2,3"}, {CategoryGEMM, "1,2,3,M=1"}, {CategoryGEMM, "1,2,3,Z=1"}, {CategoryGEMM, "M=,N=1,K=1"},
+		{CategoryGEMM, "1,2,3,dtype=x"}, {CategoryAttention, "1,2,3,4,causal=maybe"}, {CategoryAttention, "1,2,3,4,causal,noncausal"}, {CategoryGEMM, "+1,2,3"}, {CategoryGEMM, "0x10,2,3"}, {CategoryGEMM, "1.5,2,3"}, {CategoryReduction, "8,9,bf17"}, {CategoryOther, "1,2"},
 		{CategoryGEMM, strings.Repeat("1,", 300)},
 	} {
 		if s, err := ParseShape(c.category, c.text); envelope.CodeOf(err) != envelope.BadArgs {
@@ -450,6 +455,37 @@ func TestBounds(t *testing.T) {
 		if _, err := Open(t.Context(), root); envelope.CodeOf(err) != envelope.WorktreeInvalid {
 			t.Errorf("%.40q: %v", root, err)
 		}
+	}
+}
+
+// TestScaled: the smaller and larger problems of a capture.
+func TestScaled(t *testing.T) {
+	for _, c := range []struct {
+		category, text, leads string
+		num, den              int64
+		want                  string
+	}{
+		{CategoryGEMM, "8192,4096,2048,bf16", "M", 1, 8, "1024,4096,2048,bf16"},
+		{CategoryGEMM, "7,4,2", "M", 1, 2, "3,4,2"},
+		{CategoryGEMM, "1,4,2", "M", 1, 4, "1,4,2"},
+		{CategoryGEMM, "2147483647,4,2", "M", 4, 1, "2147483647,4,2"},
+		{CategoryGEMM, "8,4,2", "M", 0, 1, "8,4,2"},
+		{CategoryGEMM, "8,4,2", "M", 1, 0, "8,4,2"},
+		{CategoryAttention, "1,32,4096,128,causal", "S", 1, 4, "1,32,1024,128,causal"},
+		{CategoryMoE, "4096,8,2,7168", "T", 3, 2, "6144,8,2,7168"},
+		{CategoryReduction, "M=64,N=128", "M", 2, 1, "128,128"},
+	} {
+		s, err := ParseShape(c.category, c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := s.String()
+		if got := s.Scaled(s.LeadingAxis(), c.num, c.den); s.LeadingAxis() != c.leads || got.String() != c.want || s.String() != before {
+			t.Errorf("%s by %d/%d of %s: %s, want %s", c.text, c.num, c.den, s.LeadingAxis(), got, c.want)
+		}
+	}
+	if (Shape{}).LeadingAxis() != "" {
+		t.Error("nothing leads")
 	}
 }
 

@@ -76,6 +76,15 @@ func TestImports(t *testing.T) {
 			t.Errorf("with %s come %q, want %q", c.kernel, got, c.far)
 		}
 	}
+	stage1, err := l.Find("stage1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for symbol, want := range map[string][2]bool{"moe_gemm1_0": {true, false}, "moe_gemm2_0": {false, true}, "star_kernel_0": {false, false}} {
+		if exact, prefix := MatchSymbol(stage1, symbol); exact != want[0] || prefix != want[1] {
+			t.Errorf("stage1 and %s: exact %v, prefix %v", symbol, exact, prefix)
+		}
+	}
 	// A kernel that two tests are made of is ambiguous; one that a single test launches and others only bring along is not.
 	if k, err := l.Find("star_kernel_3"); err != nil || k.Name != "star" {
 		t.Errorf("star_kernel_3: %v", err)
