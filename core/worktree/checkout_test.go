@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -368,6 +369,41 @@ func TestRecipes(t *testing.T) {
 	}
 	if _, err := tree.Invocation(gone, InvocationRequest{}); envelope.CodeOf(err) != envelope.RecipeStale {
 		t.Errorf("%v", err)
+	}
+	// The way that a recipe takes is kept where the file has it.
+	for _, c := range []struct{ test, invocation, shape, argv string }{
+		{"test_conv3d_implicit.py", "python -m pytest -q /else/where/tests/kernels/test_conv3d_implicit.py::test_huge -k 'c1 or c2'", "",
+			"-m pytest -q -x -s -p no:cacheprovider -p no:xdist -m not large_shape tests/kernels/test_conv3d_implicit.py::test_huge -k c1 or c2"},
+		{"test_conv3d_implicit.py", "python tests/kernels/test_conv3d_implicit.py --iters 5", "",
+			"-m pytest -q -x -s -p no:cacheprovider -p no:xdist -m not large_shape tests/kernels/test_conv3d_implicit.py::test_forward"},
+		{"test_swa_gfx950.py", "FLYDSL_BENCH=1 python tests/kernels/test_swa_gfx950.py", "", "tests/kernels/test_swa_gfx950.py"},
+		{"test_moe_gemm_2stage.py", "tests/kernels/test_moe_gemm_2stage.py -t 8", "", "tests/kernels/test_moe_gemm_2stage.py -t 8"},
+		{"test_moe_gemm_2stage.py", "pytest tests/kernels/test_moe_gemm_2stage.py", "",
+			"-m pytest -q -x -s -p no:cacheprovider -p no:xdist -m not large_shape tests/kernels/test_moe_gemm_2stage.py::test_stage"},
+		{"test_preshuffle_gemm.py", "python tests/kernels/test_preshuffle_gemm.py -M 16 -N 1024", "1,2,3", "tests/kernels/test_preshuffle_gemm.py --no_aiter_bench -M 16 -N 1024 -M 1 -N 2 -K 3"},
+		{"test_gemm_modes.py", "python tests/kernels/test_gemm_modes.py -mode b", "", "tests/kernels/test_gemm_modes.py -mode b"},
+	} {
+		raw, err := json.Marshal([]map[string]string{{"test_file": "tests/kernels/" + c.test, "invocation": c.invocation}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recipes, err := parseRecipes(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := tree.WithRecipes(recipes)
+		l, err := own.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := l.Find(c.test)
+		if err != nil || k.RecipeSource != FromRegistry {
+			t.Fatalf("%s: %v %+v", c.test, err, k)
+		}
+		inv, err := own.Invocation(k, InvocationRequest{Shape: c.shape})
+		if err != nil || strings.Join(inv.Argv, " ") != c.argv || inv.Recipe != FromRegistry {
+			t.Errorf("%s: %v %+v", c.invocation, err, inv)
+		}
 	}
 	for name, text := range map[string]string{"torn": `[{`, "no list": `{"a":1}`} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

@@ -82,15 +82,16 @@ func (t *Tree) Invocation(k *Kernel, in InvocationRequest) (*Invocation, error) 
 		out.Argv = append([]string{k.TestFile}, args...)
 		return out, nil
 	}
-	// Flags of the script are none of pytest's, and what the caller adds stays within the worktree.
-	if why := confined(in.Args, func(name string) string { return t.allowedPath(name, t.root) }); why != "" {
+	// Flags of the script are none of pytest's, and what is added stays within the worktree.
+	own := slices.Concat(k.RecipeArgs, in.Args)
+	if why := confined(own, func(name string) string { return t.allowedPath(name, t.root) }); why != "" {
 		return nil, envelope.Build(envelope.BadArgs, envelope.Facts{
 			Message: fmt.Sprintf("%s is run by pytest: %s", k.TestFile, why),
-			Evidence: envelope.Evidence{Field: "args", Value: strings.Join(in.Args, " "),
+			Evidence: envelope.Evidence{Field: "args", Value: strings.Join(own, " "),
 				Allowed: "options of pytest that select tests or say how to report, such as -k EXPR, and files of the worktree"},
 		})
 	}
-	out.Argv = append(append(slices.Clone(pytestArgs), k.target()), in.Args...)
+	out.Argv = append(append(slices.Clone(pytestArgs), k.target()), own...)
 	return out, nil
 }
 

@@ -47,7 +47,7 @@ func (t *Tree) List(ctx context.Context) (*Listing, error) {
 		s.test(l, name)
 	}
 	nameApart(l.Kernels)
-	t.applyRecipes(l)
+	t.applyRecipes(l, s.files)
 	sort.SliceStable(l.Kernels, func(i, j int) bool { return l.Kernels[i].Name < l.Kernels[j].Name })
 	l.Skipped, l.Truncated, l.FilesRead = s.skipped, s.truncated, s.read
 	if s.moreSkips > 0 {

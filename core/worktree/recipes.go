@@ -19,6 +19,9 @@ type Recipe struct {
 	Test string
 	// Env and Args are what the invocation sets and passes, without what the caller decides.
 	Env, Args []string
+	// Pytest: the invocation runs pytest, not the file as a script. Node is the test that it names, if any.
+	Pytest bool
+	Node   string
 	// Hints are beginnings of the symbols that it launches.
 	Hints []string
 	// MultiGPU: the recipe says that one GPU is not enough.
@@ -112,9 +115,12 @@ func (e entry) recipe() (Recipe, bool) {
 		}
 		words = words[1:]
 	}
-	at := slices.IndexFunc(words, func(w string) bool { return strings.HasSuffix(w, ".py") })
-	if at >= 0 {
-		r.Args = words[at+1:]
+	for i, w := range words {
+		if file, node, _ := strings.Cut(w, "::"); strings.HasSuffix(file, ".py") {
+			r.Args, r.Node = words[i+1:], node
+			break
+		}
+		r.Pytest = r.Pytest || w == "pytest"
 	}
 	var names []string
 	_ = json.Unmarshal(e.Kernels, &names)
@@ -155,13 +161,13 @@ func hint(s string) string {
 }
 
 // applyRecipes marks the kernels that the registry has, and adds those whose test is gone, so that asking for one says why.
-func (t *Tree) applyRecipes(l *Listing) {
+func (t *Tree) applyRecipes(l *Listing, files map[string]*pyFile) {
 	var stale []string
 	for _, r := range t.recipes {
 		i := slices.IndexFunc(l.Kernels, func(k Kernel) bool { return strings.HasSuffix(k.TestFile, "/"+r.Test) })
 		if i >= 0 {
 			if l.Kernels[i].RecipeSource != FromRegistry { // the first recipe of a test counts
-				l.Kernels[i].adopt(r)
+				l.Kernels[i].adopt(r, files[l.Kernels[i].TestFile])
 			}
 			continue
 		}
@@ -182,10 +188,19 @@ func (t *Tree) applyRecipes(l *Listing) {
 	}
 }
 
-// adopt takes a recipe's settings. Its arguments only where a script is run: they mean nothing to pytest.
-func (k *Kernel) adopt(r Recipe) {
+// adopt takes a recipe's way to run the test, where the file has it: one without a main part launches nothing as a script.
+// Arguments are for that way only.
+func (k *Kernel) adopt(r Recipe, f *pyFile) {
 	k.RecipeSource, k.RecipeEnv, k.Hints = FromRegistry, r.Env, r.Hints
-	if k.Runner == RunScript || k.ScriptWithArgs {
+	switch {
+	case r.Pytest && len(f.tests) > 0:
+		k.Runner, k.ScriptWithArgs, k.RecipeArgs = RunPytest, false, r.Args
+		if k.Node = r.Node; k.Node == "" {
+			k.Node = pickTest(f)
+		}
+	case !r.Pytest && f.hasMain && !f.mainPytest:
+		k.Runner, k.ScriptWithArgs, k.Node, k.RecipeArgs = RunScript, false, "", r.Args
+	case !r.Pytest && k.ScriptWithArgs:
 		k.RecipeArgs = r.Args
 	}
 	if r.MultiGPU && k.MultiGPU == "" {
