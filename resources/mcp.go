@@ -87,7 +87,7 @@ func (s *Source) NotFound(ctx context.Context, params json.RawMessage) (code int
 		return 0, "", false
 	}
 	e := envelope.As(err)
-	if e.Code == envelope.Internal {
+	if e.Code == envelope.Internal || e.Code == envelope.TraceCorrupt { // it is there, and cannot be read
 		return 0, "", false
 	}
 	code = codeNotFoundLegacy
