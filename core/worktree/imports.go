@@ -76,12 +76,10 @@ func (k *Kernel) addSymbols(f *pyFile, near bool) {
 func (s *scan) imported(f *pyFile, from reached) []reached {
 	var out []reached
 	helper := strings.HasPrefix(f.path, "tests/") && from.name != "" && !isTestFile(f.path)
-	for _, imp := range f.imports {
+	for i, targets := range s.targets(f) {
+		imp := f.imports[i]
 		far := from.far || helper && imp.local || !imp.gives(from.names)
-		for _, name := range importedFiles(f.path, imp) {
-			if !s.paths[name] {
-				continue
-			}
+		for _, name := range targets {
 			r := reached{name: name, far: far}
 			if dir, ok := strings.CutSuffix(name, "/__init__.py"); ok {
 				switch {
@@ -96,6 +94,22 @@ func (s *scan) imported(f *pyFile, from reached) []reached {
 		}
 	}
 	return out
+}
+
+// targets gives the files that each import of a file leads to.
+func (s *scan) targets(f *pyFile) [][]string {
+	if f.targets != nil {
+		return f.targets
+	}
+	f.targets = make([][]string, len(f.imports))
+	for i, imp := range f.imports {
+		for _, name := range importedFiles(f.path, imp) {
+			if s.paths[name] {
+				f.targets[i] = append(f.targets[i], name)
+			}
+		}
+	}
+	return f.targets
 }
 
 func isTestFile(name string) bool {

@@ -1,6 +1,9 @@
 package worktree
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // line is one logical line of Python: comments gone, brackets joined, docstrings emptied.
 type line struct {
@@ -26,7 +29,7 @@ type lexer struct {
 	lineNo int
 	depth  int
 	out    []line
-	cur    strings.Builder
+	cur    []byte
 	start  int
 	indent int
 	fresh  bool // nothing of the current logical line was seen yet
@@ -68,17 +71,38 @@ func (lx *lexer) step() {
 	case (c == ' ' || c == '\t') && lx.fresh:
 		lx.indent++
 		lx.pos++
-	default:
+	case c == '(' || c == '[' || c == '{':
 		lx.begin()
-		switch c {
-		case '(', '[', '{':
-			lx.depth++
-		case ')', ']', '}':
-			lx.depth = max(0, lx.depth-1)
-		}
+		lx.depth++
 		lx.put(c)
 		lx.pos++
+	case c == ')' || c == ']' || c == '}':
+		lx.begin()
+		lx.depth = max(0, lx.depth-1)
+		lx.put(c)
+		lx.pos++
+	default:
+		lx.begin()
+		lx.plain()
 	}
+}
+
+// plain takes everything up to the next character that means something to step.
+func (lx *lexer) plain() {
+	rest := lx.src[lx.pos:]
+	n := 1
+	for n < len(rest) && !meaningful(rest[n]) {
+		n++
+	}
+	lx.cur = append(lx.cur, rest[:min(n, max(0, maxLine-len(lx.cur)))]...)
+	lx.pos += n
+}
+
+func meaningful(c byte) bool { return c < 128 && meaning[c] }
+
+// meaning holds the characters at which step does something.
+var meaning = [128]bool{
+	'\n': true, '#': true, '\\': true, '"': true, '\'': true, '\r': true, '\f': true, '(': true, ')': true, '[': true, ']': true, '{': true, '}': true,
 }
 
 func (lx *lexer) begin() {
@@ -88,8 +112,8 @@ func (lx *lexer) begin() {
 }
 
 func (lx *lexer) put(c byte) {
-	if lx.cur.Len() < maxLine {
-		lx.cur.WriteByte(c)
+	if len(lx.cur) < maxLine {
+		lx.cur = append(lx.cur, c)
 	}
 }
 
@@ -117,9 +141,9 @@ func startsDefinition(rest string) bool {
 
 func (lx *lexer) flush() {
 	if !lx.fresh {
-		lx.out = append(lx.out, line{no: lx.start, indent: lx.indent, text: strings.TrimRight(lx.cur.String(), " \t")})
+		lx.out = append(lx.out, line{no: lx.start, indent: lx.indent, text: string(bytes.TrimRight(lx.cur, " \t"))})
 	}
-	lx.cur.Reset()
+	lx.cur = lx.cur[:0]
 	lx.fresh, lx.indent = true, 0
 }
 

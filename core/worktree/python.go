@@ -3,6 +3,7 @@ package worktree
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +13,8 @@ type pyFile struct {
 	path string
 	// imports are dotted modules; those that stand inside a function are marked.
 	imports []pyImport
+	// targets are the files of the worktree that each of them leads to, found once.
+	targets [][]string
 	symbols []SymbolPattern
 	tests   []pyTest
 	hasMain bool
@@ -68,13 +71,23 @@ var (
 	reMain    = regexp.MustCompile(`^if\s+\(?\s*__name__\s*==\s*["']__main__["']`)
 	reEnvVar  = regexp.MustCompile(`["'](ROCDSL_[A-Z0-9_]*SHAPES?)["']`)
 	reSkip    = regexp.MustCompile(`importorskip\(\s*["']([\w.]+)["']`)
-	reAssign  = regexp.MustCompile(`^(\w+)\s*(?::[^=]*)?=\s*([^=].*)$`)
 	reRename  = regexp.MustCompile(`^(\w+)(?:\.\w+)*\.__name__\s*=\s*([^=].*)$`)
 	reDynamic = regexp.MustCompile(`import_module\(\s*["'](kernels[\w.]*)["']`)
 	reString  = regexp.MustCompile(`[fFrR]{0,2}"(?:[^"\\]|\\.)*"|[fFrR]{0,2}'(?:[^'\\]|\\.)*'`)
 	reGfx     = regexp.MustCompile(`(?i)gfx[0-9][0-9a-f]*[x*]?|\bCDNA\s?\d?|\bRDNA\s?\d?`)
 	reIdent   = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 )
+
+// Texts that a file must hold for its lines to be looked at more closely: most files hold none of them.
+const (
+	signEnvVar  = "ROCDSL_"
+	signDynamic = "import_module("
+	signOrSkip  = "importorskip("
+	signRename  = ".__name__"
+	signFlag    = ".add_argument("
+)
+
+var signsOfGate = []string{"pytest.skip(", "skipif(", "reason="}
 
 // multiSigns are texts of code that only a test of several processes has.
 var multiSigns = []struct{ text, why string }{
@@ -101,7 +114,35 @@ type parser struct {
 	class    string            // test class at the left margin
 	inMain   bool
 	multiIn  []string // signs found outside of tests marked multi_gpu
+	// What the file holds anywhere: its lines need not be searched for the rest.
+	has   map[string]bool
+	gates []string
+	multi []int // indices into multiSigns
 }
+
+// survey finds out which signs a file has at all. Of a module, only its kernels and imports are of interest.
+func (p *parser) survey(src string) {
+	p.has = map[string]bool{signDynamic: strings.Contains(src, signDynamic), signRename: strings.Contains(src, signRename)}
+	if !isTestFile(p.f.path) {
+		return
+	}
+	for _, sign := range []string{signEnvVar, signOrSkip, signFlag} {
+		p.has[sign] = strings.Contains(src, sign)
+	}
+	for _, sign := range signsOfGate {
+		if strings.Contains(src, sign) {
+			p.gates = append(p.gates, sign)
+		}
+	}
+	for i, sign := range multiSigns {
+		if strings.Contains(src, sign.text) {
+			p.multi = append(p.multi, i)
+		}
+	}
+}
+
+// holds tells whether a line has a sign.
+func (p *parser) holds(t, sign string) bool { return p.has[sign] && strings.Contains(t, sign) }
 
 // parsePython reads one file. path is relative to the worktree. It never fails: what it does not understand is not there.
 func parsePython(path, src string) *pyFile {
@@ -109,6 +150,7 @@ func parsePython(path, src string) *pyFile {
 		f: &pyFile{path: path}, aliases: map[string]bool{"flyc": true, "flydsl.compiler": true}, bare: map[string]bool{},
 		assigned: map[string]string{}, kernels: map[string]int{}, inTest: -1,
 	}
+	p.survey(src)
 	for _, l := range logicalLines(src) {
 		p.line(l)
 	}
@@ -124,17 +166,22 @@ func (p *parser) line(l line) {
 		p.inTest = -1
 	}
 	if l.indent == 0 {
-		p.inMain = reMain.MatchString(t)
+		p.inMain = strings.HasPrefix(t, "if") && reMain.MatchString(t)
 		if p.inMain {
 			p.f.hasMain = true
 		}
+	}
+	// Regular expressions see only what can fit: most lines hold nothing of interest, and a listing reads 60,000.
+	var def []string
+	if strings.HasPrefix(t, "def") || strings.HasPrefix(t, "async") {
+		def = reDef.FindStringSubmatch(t)
 	}
 	switch {
 	case t[0] == '@':
 		p.decos = append(p.decos, l)
 		return
-	case reDef.MatchString(t):
-		p.def(l, reDef.FindStringSubmatch(t)[1])
+	case def != nil:
+		p.def(l, def[1])
 	case strings.HasPrefix(t, "class "):
 		p.classLine(l)
 	case strings.HasPrefix(t, "import ") || strings.HasPrefix(t, "from "):
@@ -299,20 +346,37 @@ func (p *parser) addImport(imp pyImport) {
 
 func (p *parser) statement(l line) {
 	t := l.text
-	if m := reAssign.FindStringSubmatch(t); m != nil && len(m[2]) < 2000 {
-		p.assigned[m[1]] = m[2]
+	if name, value, ok := assigned(t); ok && len(value) < 2000 {
+		p.assigned[name] = value
 	}
-	if m := reRename.FindStringSubmatch(t); m != nil {
-		p.rename(l, m[1], m[2])
+	if p.holds(t, signRename) {
+		if m := reRename.FindStringSubmatch(t); m != nil {
+			p.rename(l, m[1], m[2])
+		}
 	}
-	if i := strings.Index(t, ".add_argument("); i >= 0 && len(p.f.flags) < 200 {
-		if f, ok := parseFlag(callArgs(t, i+len(".add_argument(")-1)); ok {
+	if p.holds(t, signFlag) && len(p.f.flags) < 200 {
+		if f, ok := parseFlag(callArgs(t, strings.Index(t, signFlag)+len(signFlag)-1)); ok {
 			p.f.flags = append(p.f.flags, f)
 		}
 	}
 	if p.inMain && strings.Contains(t, "pytest.main(") {
 		p.f.mainPytest = true
 	}
+}
+
+// assigned reads `name = value` and `name: type = value`.
+func assigned(t string) (name, value string, ok bool) {
+	n := 0
+	for n < len(t) && strings.IndexByte(identChars, t[n]) >= 0 {
+		n++
+	}
+	rest := strings.TrimLeft(t[n:], " \t")
+	if strings.HasPrefix(rest, ":") {
+		rest = rest[max(0, strings.IndexByte(rest, '=')):]
+	}
+	value, ok = strings.CutPrefix(rest, "=")
+	value = strings.TrimLeft(value, " \t")
+	return t[:n], value, ok && n > 0 && value != "" && value[0] != '='
 }
 
 // rename handles `func._func.__name__ = expr`: the symbol is made from that name when the kernel is emitted.
@@ -331,26 +395,38 @@ func (p *parser) signs(l line) {
 	if p.inTest >= 0 && !p.f.tests[p.inTest].gpu && (strings.Contains(t, "cuda") || strings.Contains(t, "run_") || strings.Contains(t, "bench")) {
 		p.f.tests[p.inTest].gpu = true
 	}
-	for _, m := range reEnvVar.FindAllStringSubmatch(t, 4) {
-		p.f.shapeVars = appendNew(p.f.shapeVars, m[1], 16)
-	}
-	for _, m := range reDynamic.FindAllStringSubmatch(t, 4) {
-		p.addImport(pyImport{module: m[1], local: l.indent > 0})
-	}
-	if m := reSkip.FindStringSubmatch(t); m != nil && l.indent == 0 {
-		root, _, _ := strings.Cut(m[1], ".")
-		p.require(root)
-		if root == "mori" {
-			p.foundMulti("it needs mori, which talks between GPUs")
+	if p.holds(t, signEnvVar) {
+		for _, m := range reEnvVar.FindAllStringSubmatch(t, 4) {
+			p.f.shapeVars = appendNew(p.f.shapeVars, m[1], 16)
 		}
 	}
-	if strings.Contains(t, "pytest.skip(") || strings.Contains(t, "skipif(") || strings.Contains(t, "reason=") {
+	if p.holds(t, signDynamic) {
+		for _, m := range reDynamic.FindAllStringSubmatch(t, 4) {
+			p.addImport(pyImport{module: m[1], local: l.indent > 0})
+		}
+	}
+	if l.indent == 0 && p.holds(t, signOrSkip) {
+		p.importOrSkip(t)
+	}
+	if slices.ContainsFunc(p.gates, func(sign string) bool { return strings.Contains(t, sign) }) {
 		p.gate(l)
 	}
-	for _, sign := range multiSigns {
-		if strings.Contains(t, sign.text) {
-			p.foundMulti(sign.why)
+	for _, i := range p.multi {
+		if strings.Contains(t, multiSigns[i].text) {
+			p.foundMulti(multiSigns[i].why)
 		}
+	}
+}
+
+func (p *parser) importOrSkip(t string) {
+	m := reSkip.FindStringSubmatch(t)
+	if m == nil {
+		return
+	}
+	root, _, _ := strings.Cut(m[1], ".")
+	p.require(root)
+	if root == "mori" {
+		p.foundMulti("it needs mori, which talks between GPUs")
 	}
 }
 
