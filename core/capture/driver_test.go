@@ -153,10 +153,11 @@ func TestKeys(t *testing.T) {
 		r.Plan = Plan{Env: []string{"A=1"}, Invocation: worktree.Invocation{Argv: []string{"t.py"}}, Provenance: Provenance{SourceHash: "h", Worktree: "/w"}}
 		return r
 	}
+	build := "built"
 	key := func(change func(*Prepared)) (string, string) {
 		r := base()
 		change(&r)
-		return p.keys(r.Request, r.Plan)
+		return p.keys(r.Request, r.Plan, build)
 	}
 	req, same := key(func(*Prepared) {})
 	for name, c := range map[string]struct {
@@ -169,8 +170,10 @@ func TestKeys(t *testing.T) {
 		"gpu":      {func(r *Prepared) { r.Plan.GPU.KFD = 1 }, true, true},
 		"source":   {func(r *Prepared) { r.Plan.Provenance.SourceHash = "i" }, false, true},
 		"env":      {func(r *Prepared) { r.Plan.Env = []string{"A=2"} }, false, true},
+		"a build":  {func(*Prepared) { build = "rebuilt" }, false, true},
 	} {
 		r, s := key(c.change)
+		build = "built"
 		if (r != req) != c.otherReq || (s != same) != c.otherSame {
 			t.Errorf("%s: request key differs %v, same key differs %v", name, r != req, s != same)
 		}

@@ -77,7 +77,7 @@ func (p Preparer) Prepare(ctx context.Context, in request.Capture) (Prepared, er
 	p.provenance(ctx, tree, plan.Kernel, &plan)
 	plan.Warnings = append(listing.Warnings, warnings...)
 	out := Prepared{Request: in, Plan: plan}
-	out.RequestKey, out.SameKey = p.keys(in, plan)
+	out.RequestKey, out.SameKey = p.keys(in, plan, build.Stamp())
 	return out, nil
 }
 
@@ -278,10 +278,10 @@ func (p Preparer) provenance(ctx context.Context, tree *worktree.Tree, k *worktr
 }
 
 // keys hash the request, and the request with all that its outcome depends on.
-func (p Preparer) keys(in request.Capture, plan Plan) (requestKey, sameKey string) {
+func (p Preparer) keys(in request.Capture, plan Plan, build string) (requestKey, sameKey string) {
 	in.RetryOf, in.Force, in.Rediscover = "", false, false
 	requestKey = hash("request", in, plan.Provenance.Worktree, plan.GPU)
-	sameKey = hash("same", requestKey, plan.Invocation, plan.Env, plan.Provenance.SourceHash, plan.Provenance.Commit, toolStamps(plan.Tools))
+	sameKey = hash("same", requestKey, plan.Invocation, plan.Env, plan.Provenance.SourceHash, plan.Provenance.Commit, build, toolStamps(plan.Tools))
 	return requestKey, sameKey
 }
 
