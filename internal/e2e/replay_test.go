@@ -126,6 +126,9 @@ func TestReplay(t *testing.T) {
 			if got != want {
 				t.Errorf("the envelope says %+v and the files %+v", got, want)
 			}
+			if strings.Contains(dir, "waves_missing") && !strings.Contains(string(a.raw), "WAVES_MISSING") {
+				t.Errorf("the wave files are missing and no warning says so: %s", a.raw)
+			}
 			pct := number(a.get("tags.big.mapped_pct"))
 			if want.ins > 0 && math.Abs(pct-100*float64(want.mapped)/float64(want.ins)) > 0.05 {
 				t.Errorf("mapped_pct is %v of %d/%d", pct, want.mapped, want.ins)
