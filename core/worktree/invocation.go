@@ -281,12 +281,16 @@ func (t *Tree) resolve(name, cwd string) (real, why string) {
 	if !filepath.IsAbs(at) {
 		at = filepath.Join(cwd, at)
 	}
+	at = filepath.Clean(at) // pytest takes .. out by the text alone
 	base, err := filepath.EvalSymlinks(cwd)
 	if err != nil {
 		return "", "the working directory is not there"
 	}
 	real, err = filepath.EvalSymlinks(at)
 	if err != nil {
+		if filepath.IsAbs(name) && !inside(t.root, at) && !inside(base, at) {
+			return "", fmt.Sprintf("%q lies outside the worktree and cwd", shorten(name, 200))
+		}
 		return "", ""
 	}
 	if !inside(t.root, real) && !inside(base, real) {

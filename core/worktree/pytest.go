@@ -61,6 +61,9 @@ func shortOptions(w string, behind []string) (skip int, why string) {
 		if value == "" && len(behind) > 0 {
 			value, skip = behind[0], 1
 		}
+		if strings.HasPrefix(value, "@") || strings.HasPrefix(value, "-p") { // pytest scans values for both
+			return 0, fmt.Sprintf("the value %q of pytest's option -%s is not allowed", shorten(value, 100), c)
+		}
 		if c == "p" && !strings.HasPrefix(value, "no:") {
 			return 0, fmt.Sprintf("pytest's option -p only switches plugins off here (-p no:NAME), and %q does not", shorten(value, 100))
 		}
