@@ -156,7 +156,7 @@ var assignment = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 
 // reservedNames are variables that decide which GPU is used, what is injected, or where code is loaded from. The tool sets
 // them itself.
-var reservedNames = []string{"PATH", "GPU_DEVICE_ORDINAL", "BASH_ENV", "ENV"}
+var reservedNames = []string{"HOME", "GCONV_PATH", "CC", "CXX", "TORCH_EXTENSIONS_DIR", "PATH", "GPU_DEVICE_ORDINAL", "BASH_ENV", "ENV"}
 
 var reservedPrefixes = []string{"ROCP", "LD_", "DYLD_", "HSA_TOOLS", "FLYPROF_", "PYTHON", "PYTEST_"}
 
