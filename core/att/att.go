@@ -13,22 +13,23 @@ import "github.com/flyprof/flyprof-mcp/core/envelope"
 
 // Codes of the warnings that a dispatch directory may carry.
 const (
-	WarnWavesMissing      = "WAVES_MISSING"       // filenames.json lists wave files that are not on disk
-	WarnNoWavesListed     = "NO_WAVES_LISTED"     // code.json has hits, filenames.json lists no wave
-	WarnWavesCut          = "WAVES_CUT"           // more wave files are listed than Options.MaxWaveFiles
-	WarnWaveCorrupt       = "WAVE_FILE_CORRUPT"   // a wave file cannot be read
-	WarnWaveInconsistent  = "WAVE_INCONSISTENT"   // a wave file contradicts itself or filenames.json
-	WarnWavesDiffer       = "WAVES_DIFFER"        // complete waves do not add up to code.json
-	WarnManifestMissing   = "FILENAMES_MISSING"   // there is no filenames.json
-	WarnOccupancyMissing  = "OCCUPANCY_MISSING"   // there is no occupancy.json
-	WarnOccupancyCorrupt  = "OCCUPANCY_CORRUPT"   // occupancy.json cannot be read
-	WarnShortRows         = "SHORT_ROWS"          // rows of code.json have too few cells and were left out
-	WarnDuplicateLines    = "DUPLICATE_LINES"     // several rows of code.json share one LineNumber
-	WarnHeaderMissing     = "HEADER_MISSING"      // code.json names no columns
-	WarnNotATT            = "NOT_ATT"             // the files hold PC samples, not a thread trace
-	WarnVersion           = "UNKNOWN_VERSION"     // neither 3.0.x nor 3.1.x
-	WarnKernelNotInTrace  = "KERNEL_NOT_IN_TRACE" // the trace holds another kernel than the one asked for
-	WarnRegistersDisagree = "REGISTERS_DISAGREE"  // kernel descriptor, ISA and CSV give different register counts
+	WarnWavesMissing     = "WAVES_MISSING"        // filenames.json lists wave files that are not on disk
+	WarnNoWavesListed    = "NO_WAVES_LISTED"      // code.json has hits, filenames.json lists no wave
+	WarnWavesCut         = "WAVES_CUT"            // more wave files are listed than Options.MaxWaveFiles
+	WarnWaveCorrupt      = "WAVE_FILE_CORRUPT"    // a wave file cannot be read
+	WarnWaveRefused      = "WAVE_FILE_REFUSED"    // a listed name is no plain regular file of the directory, or is too large
+	WarnSnapshots        = "SNAPSHOTS_UNREADABLE" // snapshots.json cannot be read, so no source text is known
+	WarnSnapshotsMissing = "SNAPSHOTS_MISSING"    // snapshots.json names files that are not in the directory
+	WarnWaveInconsistent = "WAVE_INCONSISTENT"    // a wave file contradicts itself or filenames.json
+	WarnWavesDiffer      = "WAVES_DIFFER"         // complete waves do not add up to code.json
+	WarnManifestMissing  = "FILENAMES_MISSING"    // there is no filenames.json
+	WarnOccupancyMissing = "OCCUPANCY_MISSING"    // there is no occupancy.json
+	WarnOccupancyCorrupt = "OCCUPANCY_CORRUPT"    // occupancy.json cannot be read
+	WarnShortRows        = "SHORT_ROWS"           // rows of code.json have too few cells and were left out
+	WarnDuplicateLines   = "DUPLICATE_LINES"      // several rows of code.json share one LineNumber
+	WarnHeaderMissing    = "HEADER_MISSING"       // code.json names no columns
+	WarnNotATT           = "NOT_ATT"              // the files hold PC samples, not a thread trace
+	WarnVersion          = "UNKNOWN_VERSION"      // neither 3.0.x nor 3.1.x
 )
 
 // Names of the files that every dispatch directory may have.

@@ -57,9 +57,14 @@ func readCode(r io.Reader, columns []int) (Code, []int, error) {
 		place = usual
 	}
 	var header []int
+	seen := false
 	err := s.document(func(key []byte) error {
 		switch string(key) {
 		case "code":
+			if seen {
+				return s.fail("the key code stands twice")
+			}
+			seen = true
 			if null, err := s.null(); null || err != nil {
 				code.Null = null
 				return err
@@ -80,12 +85,14 @@ func readCode(r io.Reader, columns []int) (Code, []int, error) {
 	return code, header, err
 }
 
-func optionalText(s *scanner, into *string) error {
+func optionalText(s *scanner, into *string) error { return optionalTextAfter(s, into, "") }
+
+func optionalTextAfter(s *scanner, into *string, last string) error {
 	if null, err := s.null(); null || err != nil {
 		return err
 	}
 	var err error
-	*into, err = s.str()
+	*into, err = s.strAfter(last)
 	return err
 }
 
@@ -146,7 +153,10 @@ func (c *Code) row(s *scanner, place []int) error {
 		return s.fail("more than %d rows", maxRows)
 	}
 	var r Row
-	n, got := 0, 0
+	n, got, last := 0, 0, ""
+	if len(c.Rows) > 0 {
+		last = c.Rows[len(c.Rows)-1].Source
+	}
 	into := [colCount]*int64{colLine: &r.Line, colCodeobj: &r.Codeobj, colVaddr: &r.Vaddr, colHit: &r.Hit, colLatency: &r.Latency, colStall: &r.Stall, colIdle: &r.Idle}
 	err := s.array(func() error {
 		col := -1
@@ -162,7 +172,7 @@ func (c *Code) row(s *scanner, place []int) error {
 		case colISA:
 			return optionalText(s, &r.ISA)
 		case colSource:
-			return optionalText(s, &r.Source)
+			return optionalTextAfter(s, &r.Source, last)
 		}
 		return optionalInt(s, into[col])
 	})
@@ -197,7 +207,7 @@ func (c Code) KernelRows(kernel string) []Row {
 	}
 	object, ok := c.objectOf(kernel)
 	if !ok {
-		object = c.busiestObject()
+		object = c.busiestObject(func(int64) bool { return true })
 	}
 	var out []Row
 	for _, r := range c.Rows {
@@ -219,17 +229,24 @@ func (c Code) Kernels() []string {
 	return out
 }
 
-// objectOf finds the code object whose header row names the kernel, mangled or demangled.
+// objectOf finds the code object whose header row names the kernel, mangled or demangled. A module that was loaded twice is
+// two code objects with the same kernel: the one that ran is meant.
 func (c Code) objectOf(kernel string) (int64, bool) {
+	// rocprofv3 has named kernels by their descriptor, "k.kd", which demanglers show as "k(int) [clone .kd]".
+	kernel = strings.TrimSuffix(strings.TrimSuffix(kernel, " [clone .kd]"), ".kd")
 	if kernel == "" {
 		return 0, false
 	}
+	named := map[int64]bool{}
 	for _, r := range c.Rows {
 		if r.Header() && (r.Kernel() == kernel || r.Source == kernel || sameName(r.Source, kernel)) {
-			return r.Codeobj, true
+			named[r.Codeobj] = true
 		}
 	}
-	return 0, false
+	if len(named) == 0 {
+		return 0, false
+	}
+	return c.busiestObject(func(object int64) bool { return named[object] }), true
 }
 
 // sameName compares a demangled signature with a name that may lack its parameter list.
@@ -237,10 +254,13 @@ func sameName(signature, name string) bool {
 	return signature != "" && strings.HasPrefix(signature, name) && strings.HasPrefix(signature[len(name):], "(")
 }
 
-// busiestObject is the code object with the most hits, the one with most rows where none was hit.
-func (c Code) busiestObject() int64 {
+// busiestObject is the code object with the most hits among those that may be it, the one with most rows where none was hit.
+func (c Code) busiestObject(may func(object int64) bool) int64 {
 	hits, rows := map[int64]int64{}, map[int64]int{}
 	for _, r := range c.Rows {
+		if !may(r.Codeobj) {
+			continue
+		}
 		hits[r.Codeobj] = satAdd(hits[r.Codeobj], r.Hit)
 		rows[r.Codeobj]++
 	}

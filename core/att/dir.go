@@ -1,13 +1,14 @@
 package att
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"sort"
+	"slices"
 	"strconv"
 )
 
@@ -35,7 +36,7 @@ const (
 	maxFindDirs    = 4096
 )
 
-// FindDispatches lists the dispatch directories below root (or root itself), sorted by dispatch number. Symbolic links are
+// FindDispatches lists the dispatch directories below root (or root itself), sorted by dispatch number, then path. Symbolic links are
 // not followed; the search is bounded in depth and in number.
 func FindDispatches(root string) ([]string, error) {
 	if _, _, _, ok := ParseDirName(filepath.Base(root)); ok {
@@ -49,7 +50,7 @@ func FindDispatches(root string) ([]string, error) {
 		_, n, _, _ := ParseDirName(filepath.Base(dir))
 		return n
 	}
-	sort.SliceStable(f.dirs, func(i, j int) bool { return number(f.dirs[i]) < number(f.dirs[j]) })
+	slices.SortFunc(f.dirs, func(a, b string) int { return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a, b)) })
 	return f.dirs, nil
 }
 

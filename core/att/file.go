@@ -1,6 +1,7 @@
 package att
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -48,14 +49,27 @@ func (f *folder) open(name string) (*os.File, error) {
 	return f.root.Open(name)
 }
 
-// read runs a reader over a file.
-func (f *folder) read(name string, read func(r io.Reader) error) error {
+// read runs a reader over a file; it ends soon after the context does.
+func (f *folder) read(ctx context.Context, name string, read func(r io.Reader) error) error {
 	file, err := f.open(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	return read(io.LimitReader(file, f.max+1))
+	return read(&cancelReader{ctx, io.LimitReader(file, f.max+1)})
+}
+
+// cancelReader fails once the context has ended: one file can take longer than a cancelled run may linger.
+type cancelReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *cancelReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
 }
 
 // missing says that a file is not there, as opposed to being unreadable.

@@ -107,21 +107,18 @@ func (o *Occupancy) row(s *scanner, se int64) error {
 	return nil
 }
 
-// BusyCUs gives the CUs, by shader engine, on which waves of the kernel began; all kernels for "". A kernel that the file does
-// not name gives those of no name.
+// BusyCUs gives the CUs, by shader engine, on which waves of the kernel began; all kernels for "". For a kernel that the file
+// does not name they are those of the waves whose kernel it could not name.
 func (o Occupancy) BusyCUs(kernel string) map[int][]int {
-	out := map[int][]int{}
+	out, is := map[int][]int{}, o.matches(kernel)
 	for k := range o.starts {
-		if kernel != "" && !o.is(k.kernel, kernel) {
-			continue
-		}
-		se, cu := int(k.se), int(k.cu)
-		if !slices.Contains(out[se], cu) {
-			out[se] = append(out[se], cu)
+		if is(k.kernel) {
+			out[int(k.se)] = append(out[int(k.se)], int(k.cu))
 		}
 	}
-	for se := range out {
-		slices.Sort(out[se])
+	for se, cus := range out {
+		slices.Sort(cus)
+		out[se] = slices.Compact(cus)
 	}
 	return out
 }
@@ -146,28 +143,39 @@ func BusiestCU(busy map[int][]int) (cu, engines int) {
 // maxPhysicalCUs is the range of the field that names the traced CU (SQ_THREAD_TRACE_MASK.CU_SEL has four bits on gfx9).
 const maxPhysicalCUs = 16
 
-// WavesStarted is the number of waves of the kernel that began on the traced engines, on any CU; all kernels for "".
+// WavesStarted is the number of waves, of the kernels that BusyCUs takes, that began on the traced engines, on any CU.
 func (o Occupancy) WavesStarted(kernel string) int64 {
-	n := int64(0)
+	n, is := int64(0), o.matches(kernel)
 	for k, count := range o.starts {
-		if kernel == "" || o.is(k.kernel, kernel) {
+		if is(k.kernel) {
 			n += count
 		}
 	}
 	return n
 }
 
-// is says whether a kernel id of the file is the kernel. Ids without a name may be any.
-func (o Occupancy) is(id int64, kernel string) bool {
-	name := o.names[id]
-	return name == kernel || name == "" || strings.Contains(name, " / 0x")
+// matches tells which kernel ids of the file are the kernel. One name can have two ids; ids without a name may be any kernel
+// that the file does not name.
+func (o Occupancy) matches(kernel string) func(id int64) bool {
+	if kernel == "" {
+		return func(int64) bool { return true }
+	}
+	for _, name := range o.names {
+		if name == kernel {
+			return func(id int64) bool { return o.names[id] == kernel }
+		}
+	}
+	return func(id int64) bool { return nameless(o.names[id]) }
 }
+
+// nameless says that a name is none: kernels whose code object was not seen stand as "<codeobj> / 0x<address>".
+func nameless(name string) bool { return name == "" || strings.Contains(name, " / 0x") }
 
 // Kernels are the names that the file gives, sorted, without those that are addresses.
 func (o Occupancy) Kernels() []string {
 	var out []string
 	for _, name := range o.names {
-		if name != "" && !strings.Contains(name, " / 0x") {
+		if !nameless(name) {
 			out = append(out, name)
 		}
 	}

@@ -53,13 +53,16 @@ type Dispatch struct {
 	// WavesPresent counts the listed wave files that are on disk. MissingWaves names some that are not.
 	WavesPresent int
 	MissingWaves []string
+	// Snapshots are the sources that were saved with the trace.
+	Snapshots []Snapshot
 	// Integrity is set when the wave files were read.
 	Integrity *Integrity
 	Warnings  []envelope.Warning
 }
 
 // Open reads a dispatch directory. What is missing beside code.json is a warning; a code.json that is not what it should be is
-// the error TRACE_CORRUPT, which names file, byte and what was expected. A directory without code.json is NO_ARTIFACT.
+// the error TRACE_CORRUPT, which names file, byte and what was expected. A directory without code.json is NO_ARTIFACT. When the
+// context ends the error is the context's.
 func Open(ctx context.Context, dir string, opt Options) (*Dispatch, error) {
 	opt = opt.filled()
 	f, err := openFolder(dir, opt.MaxFileBytes)
@@ -73,15 +76,15 @@ func Open(ctx context.Context, dir string, opt Options) (*Dispatch, error) {
 	if agent, dispatch, _, ok := ParseDirName(filepath.Base(dir)); ok {
 		d.Agent, d.Dispatch = agent, dispatch
 	}
-	if err := d.readCode(f); err != nil {
-		return nil, err
-	}
-	if err := d.readManifest(f); err != nil {
-		return nil, err
-	}
-	d.readOccupancy(f)
-	if err := d.readWaves(ctx, f, opt); err != nil {
-		return nil, err
+	waves := func(ctx context.Context, f *folder) error { return d.readWaves(ctx, f, opt) }
+	for _, read := range []func(context.Context, *folder) error{d.readCode, d.readManifest, d.readOccupancy, d.readSnapshots, waves} {
+		err := read(ctx, f)
+		if ctx.Err() != nil {
+			return nil, ctx.Err() // whatever was found then says nothing of the file
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	return d, nil
 }
@@ -90,10 +93,10 @@ func (d *Dispatch) warn(code, format string, args ...any) {
 	d.Warnings = append(d.Warnings, warn(code, fmt.Sprintf(format, args...)))
 }
 
-func (d *Dispatch) readCode(f *folder) error {
+func (d *Dispatch) readCode(ctx context.Context, f *folder) error {
 	var header []int
 	read := func(columns []int) error {
-		return f.read(codeFile, func(r io.Reader) (err error) {
+		return f.read(ctx, codeFile, func(r io.Reader) (err error) {
 			d.Code, header, err = readCode(r, columns)
 			return err
 		})
@@ -106,7 +109,7 @@ func (d *Dispatch) readCode(f *folder) error {
 	}
 	// The header stands behind the rows in files of the C++ writer. Where the columns turn out to stand elsewhere, read again.
 	if err != nil || !slices.Equal(header, usual) {
-		if columns := d.columns(f); columns != nil && !slices.Equal(columns, usual) {
+		if columns := d.columns(ctx, f); columns != nil && !slices.Equal(columns, usual) {
 			err = read(columns)
 		}
 	}
@@ -119,9 +122,9 @@ func (d *Dispatch) readCode(f *folder) error {
 }
 
 // columns reads the header alone; nil where there is none, or the file cannot be read so far.
-func (d *Dispatch) columns(f *folder) []int {
+func (d *Dispatch) columns(ctx context.Context, f *folder) []int {
 	var columns []int
-	_ = f.read(codeFile, func(r io.Reader) error {
+	_ = f.read(ctx, codeFile, func(r io.Reader) error {
 		s := newScanner(r)
 		c := Code{}
 		return s.document(func(key []byte) error {
@@ -146,6 +149,9 @@ func (d *Dispatch) judgeCode() {
 	if v := d.Code.Version; v != "" && !strings.HasPrefix(v, "3.0") && !strings.HasPrefix(v, "3.1") {
 		d.warn(WarnVersion, "format %.40s is not known; 3.0.0 and 3.1.0 are", v)
 	}
+	if dense(d.Code) {
+		return
+	}
 	lines := make(map[int64]bool, len(d.Code.Rows))
 	twice := 0
 	for _, r := range d.Code.Rows {
@@ -159,8 +165,8 @@ func (d *Dispatch) judgeCode() {
 	}
 }
 
-func (d *Dispatch) readManifest(f *folder) error {
-	err := f.read(manifestFile, func(r io.Reader) (err error) {
+func (d *Dispatch) readManifest(ctx context.Context, f *folder) error {
+	err := f.read(ctx, manifestFile, func(r io.Reader) (err error) {
 		d.Manifest, err = readManifest(r)
 		return err
 	})
@@ -181,9 +187,10 @@ func (d *Dispatch) readManifest(f *folder) error {
 	return nil
 }
 
-func (d *Dispatch) readOccupancy(f *folder) {
+// readOccupancy fails never: a trace can be judged without it.
+func (d *Dispatch) readOccupancy(ctx context.Context, f *folder) error {
 	var o Occupancy
-	err := f.read(occupancyFile, func(r io.Reader) (err error) {
+	err := f.read(ctx, occupancyFile, func(r io.Reader) (err error) {
 		o, err = readOccupancy(r)
 		return err
 	})
@@ -195,6 +202,7 @@ func (d *Dispatch) readOccupancy(f *folder) {
 	default:
 		d.Occupancy = o
 	}
+	return nil
 }
 
 const maxNamed = 8
@@ -206,23 +214,8 @@ func (d *Dispatch) readWaves(ctx context.Context, f *folder, opt Options) error 
 		d.warn(WarnWavesCut, "%d waves are listed; the first %d are read", len(listed), opt.MaxWaveFiles)
 		listed = listed[:opt.MaxWaveFiles]
 	}
-	var present []WaveRef
-	absent := 0
-	for _, w := range listed {
-		file, err := f.open(w.File)
-		if err != nil {
-			if absent++; len(d.MissingWaves) < maxNamed {
-				d.MissingWaves = append(d.MissingWaves, w.File)
-			}
-			continue
-		}
-		file.Close()
-		present = append(present, w)
-	}
+	present := d.findWaves(ctx, f, listed)
 	d.WavesPresent = len(present)
-	if absent > 0 {
-		d.warn(WarnWavesMissing, "%d of %d wave files that filenames.json lists are not there", absent, len(listed))
-	}
 	hits := d.Code.Totals().Hit > 0
 	if hits && len(listed) == 0 && !d.pcSamples() {
 		d.warn(WarnNoWavesListed, "code.json has hits and no wave is listed: instruction sums can be read, single waves cannot")
@@ -234,9 +227,42 @@ func (d *Dispatch) readWaves(ctx context.Context, f *folder, opt Options) error 
 	if err != nil {
 		return err
 	}
-	integrity.complete = absent == 0 && len(listed) == len(d.Manifest.Waves)
+	integrity.complete = len(present) == len(d.Manifest.Waves)
 	d.Integrity = integrity
 	return d.judgeWaves(len(present))
+}
+
+// findWaves gives the listed waves whose files can be opened, and warns of the others.
+func (d *Dispatch) findWaves(ctx context.Context, f *folder, listed []WaveRef) []WaveRef {
+	var present []WaveRef
+	var why error
+	absent, refused := 0, 0
+	for _, w := range listed {
+		if ctx.Err() != nil {
+			return nil
+		}
+		file, err := f.open(w.File)
+		switch {
+		case err == nil:
+			file.Close()
+			present = append(present, w)
+		case missing(err):
+			if absent++; len(d.MissingWaves) < maxNamed {
+				d.MissingWaves = append(d.MissingWaves, w.File)
+			}
+		default:
+			if refused++; why == nil {
+				why = err
+			}
+		}
+	}
+	if absent > 0 {
+		d.warn(WarnWavesMissing, "%d of %d wave files that filenames.json lists are not there", absent, len(listed))
+	}
+	if refused > 0 {
+		d.warn(WarnWaveRefused, "%d of %d wave files that filenames.json lists were not opened, the first: %v", refused, len(listed), why)
+	}
+	return present
 }
 
 // judgeWaves turns what the wave files showed into warnings; all of them unreadable is TRACE_CORRUPT.

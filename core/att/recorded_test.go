@@ -2,24 +2,53 @@ package att
 
 import (
 	"encoding/json"
+	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/internal/recorded"
 )
 
-// dispatches gives the dispatch directories of real captures beside the project; they are not part of it.
+// dispatches gives the dispatch directories of real captures beside the project, also those of another name (PC samples).
 func dispatches(t testing.TB) []string {
 	t.Helper()
-	dirs, err := FindDispatches(recorded.Traces(t))
+	var dirs []string
+	err := filepath.WalkDir(recorded.Traces(t), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == "code.json" {
+			dirs = append(dirs, filepath.Dir(path))
+		}
+		return err
+	})
 	if err != nil || len(dirs) < 10 {
 		t.Fatalf("%d recorded directories, %v", len(dirs), err)
 	}
 	return dirs
+}
+
+// TestFindRecorded: FindDispatches finds each directory that has the name of one.
+func TestFindRecorded(t *testing.T) {
+	want := map[string]bool{}
+	for _, dir := range dispatches(t) {
+		if strings.HasPrefix(filepath.Base(dir), "ui_output_agent_") {
+			want[dir] = true
+		}
+	}
+	got, err := FindDispatches(recorded.Traces(t))
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("%d directories, want %d: %v", len(got), len(want), err)
+	}
+	for _, dir := range got {
+		if !want[dir] {
+			t.Errorf("%s", dir)
+		}
+	}
 }
 
 func plainly(t testing.TB, path string, v any) bool {
@@ -49,6 +78,8 @@ func TestRecorded(t *testing.T) {
 		}
 		name := filepath.Base(filepath.Dir(dir)) + "/" + filepath.Base(dir)
 		sameCode(t, name, dir, d)
+		sameVerdict(t, name, dir, d)
+		sameSnapshots(t, name, dir, d)
 		sameOccupancy(t, name, dir, d)
 		if sameWaves(t, name, dir, d) {
 			exact++
@@ -121,6 +152,117 @@ func sameOccupancy(t *testing.T, name, dir string, d *Dispatch) {
 	}
 }
 
+// sameVerdict counts plainly what the verdict says; every recorded trace holds one code object.
+func sameVerdict(t *testing.T, name, dir string, d *Dispatch) {
+	t.Helper()
+	var code struct{ Code [][]any }
+	var manifest struct {
+		PC bool `json:"pc_sampling"`
+	}
+	plainly(t, filepath.Join(dir, "code.json"), &code)
+	plainly(t, filepath.Join(dir, "filenames.json"), &manifest)
+	var want Totals
+	ins, mapped, inside, mappedLatency := 0, 0, 0, 0.0
+	kernel, objects := "", map[float64]bool{}
+	for _, r := range code.Code {
+		isa, source := r[0].(string), r[3].(string)
+		if strings.HasPrefix(isa, "; ") {
+			kernel = isa[2:]
+		}
+		if isa == "" || isa[0] == ';' || strings.HasPrefix(isa, "label") {
+			continue
+		}
+		objects[r[4].(float64)] = true
+		ins++
+		want.Hit += int64(r[6].(float64))
+		want.Latency += int64(r[7].(float64))
+		want.Stall += int64(r[8].(float64))
+		want.Idle += int64(r[9].(float64))
+		if source != "" {
+			mapped++
+			mappedLatency += r[7].(float64)
+			if strings.Contains(strings.Split(source, " -> ")[0], "/flydsl/") {
+				inside++
+			}
+		}
+	}
+	if len(objects) > 1 && !manifest.PC {
+		t.Fatalf("%s: %d code objects; this test knows one", name, len(objects))
+	}
+	share := func(part, whole float64) float64 {
+		if whole == 0 {
+			return -1
+		}
+		return 100 * part / whole
+	}
+	near := func(what string, got *float64, want float64) {
+		if got == nil && want == -1 || got != nil && math.Abs(*got-want) <= 0.0501 {
+			return
+		}
+		t.Errorf("%s: %s is %v, want %v", name, what, got, want)
+	}
+	for _, k := range []string{kernel, ""} {
+		v := d.Verdict(k)
+		switch {
+		case manifest.PC:
+			if v.State != Bad || envelope.CodeOf(v.Err) != envelope.TraceCorrupt || !hasWarning(d, WarnNotATT) {
+				t.Errorf("%s: PC samples are %s, %v", name, v.State, v.Err)
+			}
+			continue
+		case code.Code == nil:
+			if v.State != Empty || envelope.CodeOf(v.Err) != envelope.EmptyATT {
+				t.Errorf("%s: no code is %s, %v", name, v.State, v.Err)
+			}
+		case v.State != Kept || v.Err != nil:
+			t.Errorf("%s: %s, %v", name, v.State, v.Err)
+		}
+		if v.Ins != ins || v.Mapped != mapped || v.Totals != want {
+			t.Errorf("%s: %d instructions, %d mapped, %+v; want %d, %d, %+v", name, v.Ins, v.Mapped, v.Totals, ins, mapped, want)
+		}
+		near("mapped_pct", v.MappedPct, share(float64(mapped), float64(ins)))
+		near("mapped_latency_pct", v.MappedLatencyPct, share(mappedLatency, float64(want.Latency)))
+		near("the share inside flydsl", v.FlyDSLPct, share(float64(inside), float64(mapped)))
+	}
+	if other := d.Verdict("no_such_kernel"); kernel != "" && other.State == Kept {
+		t.Errorf("%s is kept as a trace of another kernel", name)
+	}
+}
+
+// sameSnapshots walks snapshots.json plainly.
+func sameSnapshots(t *testing.T, name, dir string, d *Dispatch) {
+	t.Helper()
+	var tree map[string]any
+	plainly(t, filepath.Join(dir, "snapshots.json"), &tree)
+	want, lost := map[Snapshot]bool{}, false
+	var walk func(at string, v any)
+	walk = func(at string, v any) {
+		switch v := v.(type) {
+		case string:
+			if _, err := os.Stat(filepath.Join(dir, v)); err != nil {
+				lost = true
+				return
+			}
+			want[Snapshot{Path: at, File: v}] = true
+		case map[string]any:
+			for key, inner := range v {
+				walk(strings.ReplaceAll(at+"/"+key, "//", "/"), inner)
+			}
+		}
+	}
+	for key, v := range tree {
+		walk(key, v)
+	}
+	if len(want) != len(d.Snapshots) || lost != hasWarning(d, WarnSnapshotsMissing) {
+		t.Errorf("%s: %v, want %v, lost %v: %v", name, d.Snapshots, want, lost, d.Warnings)
+	}
+	for _, s := range d.Snapshots {
+		used := slices.ContainsFunc(d.Code.Rows, func(r Row) bool { return strings.Contains(r.Source, s.Path+":") })
+		if !want[s] || !used {
+			t.Errorf("%s: %+v, want %v; in use by a row: %v", name, s, want, used)
+		}
+	}
+}
+
 // sameWaves sums the wave files plainly; it says whether they are complete and add up to code.json.
 func sameWaves(t *testing.T, name, dir string, d *Dispatch) bool {
 	t.Helper()
@@ -131,6 +273,7 @@ func sameWaves(t *testing.T, name, dir string, d *Dispatch) bool {
 	listed, present := 0, 0
 	var total Totals
 	count := int64(0)
+	lines := map[int64]Totals{}
 	for _, se := range manifest.Waves {
 		for _, simd := range se {
 			for _, slot := range simd {
@@ -148,6 +291,8 @@ func sameWaves(t *testing.T, name, dir string, d *Dispatch) bool {
 						total.Hit++
 						total.Stall += int64(i[2])
 						total.Latency += int64(i[3])
+						l := lines[int64(i[4])]
+						lines[int64(i[4])] = Totals{Hit: l.Hit + 1, Stall: l.Stall + int64(i[2]), Latency: l.Latency + int64(i[3])}
 					}
 				}
 			}
@@ -169,6 +314,16 @@ func sameWaves(t *testing.T, name, dir string, d *Dispatch) bool {
 	}
 	if i.CorruptFiles > 0 || i.Inconsistent > 0 {
 		t.Errorf("%s: %+v", name, i)
+	}
+	differing := 0
+	for _, r := range d.Code.Rows {
+		l := lines[r.Line]
+		if l.Idle = r.Idle; r.ISA != "" && l != (Totals{Hit: r.Hit, Latency: r.Latency, Stall: r.Stall, Idle: r.Idle}) {
+			differing++
+		}
+	}
+	if i.RowsDiffering != differing {
+		t.Errorf("%s: %d rows differ, want %d", name, i.RowsDiffering, differing)
 	}
 	if present == listed && i.RowsDiffering == 0 {
 		return true

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	maxDepth  = 128     // nesting; real files reach 20 (snapshots.json)
-	maxText   = 1 << 20 // bytes of one string; real ones stay under 2 KB
-	maxNumber = 64      // bytes of one number
+	maxDepth  = 128       // nesting; real files reach 20 (snapshots.json)
+	maxText   = 1 << 20   // bytes of one string; real ones stay under 2 KB
+	maxNumber = 64        // bytes of one number
+	maxKept   = 256 << 20 // bytes of all strings that are kept of one file; a code.json of 20,000 rows keeps 3 MB
 	scanBuf   = 128 << 10
 )
 
@@ -36,6 +37,7 @@ type scanner struct {
 	depth    int
 	scratch  []byte // text of the last string that was not whole in buf
 	key      []byte // the last object key
+	kept     int64  // bytes of the strings that str gave out
 	err      error  // of r, other than io.EOF
 }
 
@@ -47,7 +49,7 @@ func newScanner(r io.Reader) *scanner {
 
 // reset starts on another file with the same buffers.
 func (s *scanner) reset(r io.Reader) {
-	s.r, s.pos, s.end, s.base, s.depth, s.err = r, 0, 0, 0, 0, nil
+	s.r, s.pos, s.end, s.base, s.depth, s.kept, s.err = r, 0, 0, 0, 0, 0, nil
 }
 
 func (s *scanner) offset() int64 { return s.base + int64(s.pos) }
@@ -452,10 +454,22 @@ func (s *scanner) hex4() (rune, error) {
 	return v, nil
 }
 
-// str reads a string as valid UTF-8.
-func (s *scanner) str() (string, error) {
+// str reads a string to keep, as valid UTF-8.
+func (s *scanner) str() (string, error) { return s.strAfter("") }
+
+// strAfter is str where the last string is likely to come again, which is then kept once: neighbours have one source line.
+func (s *scanner) strAfter(last string) (string, error) {
 	t, err := s.text()
-	return strings.ToValidUTF8(string(t), "\uFFFD"), err
+	if err != nil {
+		return "", err
+	}
+	if string(t) == last {
+		return last, nil
+	}
+	if s.kept += int64(len(t)); s.kept > maxKept {
+		return "", s.fail("more than %d bytes of text", maxKept)
+	}
+	return strings.ToValidUTF8(string(t), "\uFFFD"), nil
 }
 
 // skip reads any value, checks it and drops it.

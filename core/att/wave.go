@@ -13,7 +13,7 @@ type Integrity struct {
 	WavesRead int
 	// Instructions is the number of executed instructions in them.
 	Instructions int64
-	// Totals are summed over the wave files: executions, cycles of duration, cycles of stall. Idle is not in them.
+	// Totals are summed over these files: executions, cycles of duration, cycles of stall. Idle is not in them.
 	Totals Totals
 	// RowsDiffering counts rows of code.json that are not the sums of the waves. UnknownLines counts instructions whose line is
 	// no row of code.json.
@@ -69,13 +69,17 @@ type waveHead struct {
 	duration, begin, end, instructions int64
 	read                               int64
 	hasDuration, hasBegin, hasCount    bool
+	// simd, slot and id are -1 where the file leaves them out, as files of other writers do.
+	simd, slot, id int64
 }
 
-// wave reads one file into the sums. The sums of a file that fails half-way stay: the caller then compares nothing.
+// wave reads one file into the sums. What a file that fails half-way added to the sums of lines stays: the caller then
+// compares nothing. The totals are those of whole files.
 func (w *waveReader) wave(r io.Reader) (waveHead, error) {
 	s := w.scan
 	s.reset(r)
-	h := waveHead{}
+	totals, count, other := w.totals, w.count, w.other
+	h := waveHead{simd: -1, slot: -1, id: -1}
 	err := s.document(func(key []byte) error {
 		switch string(key) {
 		case "duration":
@@ -92,6 +96,12 @@ func (w *waveReader) wave(r io.Reader) (waveHead, error) {
 					return optionalInt(s, &h.begin)
 				case "end":
 					return optionalInt(s, &h.end)
+				case "simd":
+					return optionalInt(s, &h.simd)
+				case "slot":
+					return optionalInt(s, &h.slot)
+				case "id":
+					return optionalInt(s, &h.id)
 				case "instructions":
 					if null, err := s.null(); null || err != nil {
 						return err
@@ -106,6 +116,9 @@ func (w *waveReader) wave(r io.Reader) (waveHead, error) {
 		}
 		return s.skip()
 	})
+	if err != nil {
+		w.totals, w.count, w.other = totals, count, other
+	}
 	return h, err
 }
 
@@ -164,6 +177,11 @@ func (h waveHead) consistent(ref WaveRef) bool {
 	if h.hasCount && h.instructions != h.read {
 		return false
 	}
+	for _, pair := range [][2]int64{{h.simd, ref.SIMD}, {h.slot, ref.Slot}, {h.id, ref.ID}} {
+		if pair[0] >= 0 && pair[0] != pair[1] {
+			return false
+		}
+	}
 	if !h.hasBegin {
 		return true
 	}
@@ -190,7 +208,7 @@ func readAllWaves(ctx context.Context, f *folder, code Code, waves []WaveRef, wo
 		group.Go(func() {
 			for ref := range jobs {
 				head, err := waveHead{}, error(nil)
-				err = f.read(ref.File, func(r io.Reader) (err error) {
+				err = f.read(ctx, ref.File, func(r io.Reader) (err error) {
 					head, err = part.wave(r)
 					return err
 				})
