@@ -2,11 +2,15 @@ package att
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
@@ -165,6 +169,7 @@ func TestCorrupt(t *testing.T) {
 		"a text for a number": {map[string]string{"code.json": strings.Replace(goodCode, "2,90,80,0", `2,"90",80,0`, 1)}, "byte"},
 		"a negative count":    {map[string]string{"code.json": strings.Replace(goodCode, "2,90,80,0", "2,-90,80,0", 1)}, "negative"},
 		"a huge number":       {map[string]string{"code.json": strings.Replace(goodCode, "2,90,80,0", "2,99999999999999999999,80,0", 1)}, "64-bit"},
+		"code twice":          {map[string]string{"code.json": strings.Replace(goodCode, `"header"`, `"code":[],"header"`, 1)}, "twice"},
 		"text behind":         {map[string]string{"code.json": goodCode + "x"}, "after the end"},
 		"a column is missing": {map[string]string{"code.json": strings.Replace(goodCode, ", Stall", "", 1)}, "lacks a column"},
 		"manifest torn":       {map[string]string{"filenames.json": goodFiles[:60]}, "filenames.json"},
@@ -252,5 +257,176 @@ func TestSatAdd(t *testing.T) {
 		if got := satAdd(c[0], c[1]); got != c[2] {
 			t.Errorf("%d + %d = %d, want %d", c[0], c[1], got, c[2])
 		}
+	}
+}
+
+// TestSameKernelTwice: a module that was loaded twice has two code objects with the kernel; the one that ran is judged.
+func TestSameKernelTwice(t *testing.T) {
+	twice := `{"code":[["; k",0,0,"k(int)",1,0,0,0,0,0],["s_nop 0",0,1,"",1,0,0,0,0,0],["s_nop 0",0,2,"",1,4,0,0,0,0],["; k",0,3,"k(int)",2,0,0,0,0,0],["s_endpgm",0,4,"x:2",2,4,9,9,0,0],` +
+		`["; big",0,5,"",3,0,0,0,0,0],["s_nop 9",0,6,"",3,8,99,99,0,0]],` + heading + `}`
+	d := opened(t, map[string]string{"code.json": twice})
+	for _, kernel := range []string{"k", "k.kd", "k(int)", "k(int) [clone .kd]"} {
+		if v := d.Verdict(kernel); v.State != Kept || v.Ins != 1 || v.Mapped != 1 || v.Totals.Hit != 9 {
+			t.Errorf("%s: %+v", kernel, v)
+		}
+	}
+	if rows := d.Code.KernelRows(""); len(rows) != 2 || rows[1].Hit != 99 {
+		t.Errorf("the busiest: %+v", rows)
+	}
+}
+
+// TestBusyCUs: those of the kernel where the file names it, under whichever ids; else those of the waves without a name.
+func TestBusyCUs(t *testing.T) {
+	d := opened(t, map[string]string{"occupancy.json": `{"0":[[1,3,0,0,1,1],[2,3,0,1,1,1],[3,5,0,0,1,0],[4,6,0,0,1,2],[5,7,0,0,0,1]],"4":[[1,9,0,0,true,3],[1,2,0,0,true,3]],` +
+		`"dispatches":{"0":"0 / 0x0","1":"k_0","2":"other","3":"k_0"}}`})
+	for kernel, want := range map[string]struct {
+		busy  map[int][]int
+		waves int64
+	}{
+		"k_0":   {map[int][]int{0: {3}, 4: {2, 9}}, 4},
+		"other": {map[int][]int{0: {6}}, 1},
+		"third": {map[int][]int{0: {5}}, 1},
+		"":      {map[int][]int{0: {3, 5, 6}, 4: {2, 9}}, 6},
+	} {
+		if got := d.Occupancy.BusyCUs(kernel); !reflect.DeepEqual(got, want.busy) || d.Occupancy.WavesStarted(kernel) != want.waves {
+			t.Errorf("%q: %v, %d waves, want %+v", kernel, got, d.Occupancy.WavesStarted(kernel), want)
+		}
+	}
+}
+
+// TestCancelled: the context's end is no fault of the files, before and while they are read.
+func TestCancelled(t *testing.T) {
+	dir := trace(t, nil)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Open(ended, dir, Options{ReadWaves: true}); !errors.Is(err, context.Canceled) || envelope.CodeOf(err) != "" {
+		t.Errorf("%v", err)
+	}
+	for reads := range 12 {
+		_, err := Open(&countdown{Context: t.Context(), left: reads}, dir, Options{ReadWaves: true, Workers: 1})
+		if !errors.Is(err, context.Canceled) || envelope.CodeOf(err) != "" {
+			t.Errorf("ended at question %d: %v", reads, err)
+		}
+	}
+}
+
+// countdown is a context that ends after it was asked some times.
+type countdown struct {
+	context.Context
+	mu   sync.Mutex
+	left int
+}
+
+func (c *countdown) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestPartial: what a torn wave file holds is not in the totals; what a wave says of its place is compared.
+func TestPartial(t *testing.T) {
+	d := opened(t, map[string]string{"w1.json": waveB[:strings.Index(waveB, ",[205")]})
+	if i := d.Integrity; i.WavesRead != 1 || i.CorruptFiles != 1 || i.Instructions != 3 || i.Totals != (Totals{Hit: 3, Latency: 56, Stall: 42}) || hasWarning(d, WarnWavesDiffer) {
+		t.Errorf("%+v %v", i, d.Warnings)
+	}
+	for _, c := range [][2]string{{`"simd":1`, `"simd":2`}, {`"slot":2`, `"slot":0`}, {`"id":1`, `"id":7`}, {`"begin":150`, `"begin":149`}} {
+		changed := strings.Replace(waveB, c[0], c[1], 1)
+		if d := opened(t, map[string]string{"w1.json": changed}); changed == waveB || !hasWarning(d, WarnWaveInconsistent) {
+			t.Errorf("%s: %v", c[1], d.Warnings)
+		}
+	}
+	bare := strings.NewReplacer(`,"simd":1,"slot":2,"timeline":[],"waitcnt":[]`, "").Replace(waveB)
+	if d := opened(t, map[string]string{"w1.json": bare}); bare == waveB || len(d.Warnings) != 0 {
+		t.Errorf("a wave file without what other writers leave out: %v", d.Warnings)
+	}
+}
+
+// TestRefusedSize: a file above the limit is refused and said to be, code.json as TRACE_CORRUPT.
+func TestRefusedSize(t *testing.T) {
+	dir := trace(t, map[string]string{"w1.json": waveB + strings.Repeat(" ", 5000)})
+	d, err := Open(t.Context(), dir, Options{ReadWaves: true, MaxFileBytes: 2000})
+	if err != nil || d.WavesPresent != 1 || !hasWarning(d, WarnWaveRefused) || hasWarning(d, WarnWavesDiffer) {
+		t.Errorf("%+v %v", d, err)
+	}
+	if _, err := Open(t.Context(), dir, Options{MaxFileBytes: 20}); envelope.CodeOf(err) != envelope.TraceCorrupt || !strings.Contains(err.Error(), "limit of 20") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestKeptText: the text kept of one file is bounded, and one that comes again is kept once.
+func TestKeptText(t *testing.T) {
+	s := newScanner(strings.NewReader(`["` + strings.Repeat("a", 100) + `","` + strings.Repeat("a", 100) + `","b"]`))
+	last, n := "", 0
+	err := s.array(func() (err error) {
+		last, err = s.strAfter(last)
+		if n++; n == 2 {
+			s.kept += maxKept - 100 // as if so much had been read
+		}
+		return err
+	})
+	if n != 3 || err == nil || !strings.Contains(err.Error(), "bytes of text") {
+		t.Errorf("%d strings, %v", n, err)
+	}
+}
+
+func TestSnapshots(t *testing.T) {
+	good := `{"/":{"w":{"..":{"k.py":"w0.json"},".":{"l.py":"w1.json"}}},"rel":{"m.py":"w0.json"}}`
+	want := []Snapshot{{"/w/../k.py", "w0.json"}, {"/w/./l.py", "w1.json"}, {"rel/m.py", "w0.json"}}
+	if d := opened(t, map[string]string{"snapshots.json": good}); !reflect.DeepEqual(d.Snapshots, want) || len(d.Warnings) != 0 {
+		t.Errorf("%+v %v", d.Snapshots, d.Warnings)
+	}
+	for text, c := range map[string]struct {
+		warning string
+		kept    int
+	}{
+		`{"/":{"a":"../../etc/passwd","b":"/etc/passwd","c":"w0.json"}}`: {WarnSnapshotsMissing, 1},
+		`{"/":{"a":"absent.py"}}`: {WarnSnapshotsMissing, 0},
+		`{"/":{"a":5}}`:           {WarnSnapshots, 0},
+		`{"/":{"a":`:              {WarnSnapshots, 0},
+		`{"` + strings.Repeat("p", 5000) + `":{"a":"w0.json"}}`:                 {WarnSnapshots, 0},
+		strings.Repeat(`{"a":`, 1000) + `"w0.json"` + strings.Repeat(`}`, 1000): {WarnSnapshots, 0},
+	} {
+		d := opened(t, map[string]string{"snapshots.json": text})
+		if !hasWarning(d, c.warning) || len(d.Snapshots) != c.kept || d.Verdict("k_0").State != Kept {
+			t.Errorf("%.60s: %v %v", text, d.Snapshots, d.Warnings)
+		}
+	}
+}
+
+// TestFindDispatches: by number and not by text, ties by path, neither links nor what lies too deep.
+func TestFindDispatches(t *testing.T) {
+	root := t.TempDir()
+	deep := strings.Repeat("d/", maxFindDepth+1)
+	for _, dir := range []string{"b/ui_output_agent_1_dispatch_13", "b/ui_output_agent_1_dispatch_9", "a/x/ui_output_agent_2_dispatch_9", "ui_output_agent_1_dispatch_13/ui_output_agent_1_dispatch_1", "other", deep + "ui_output_agent_1_dispatch_2"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "ui_output_agent_1_dispatch_5"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS != "windows" {
+		for _, link := range []string{"loop", "ui_output_agent_1_dispatch_6"} {
+			if err := os.Symlink(root, filepath.Join(root, link)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got, err := FindDispatches(root)
+	want := []string{"a/x/ui_output_agent_2_dispatch_9", "b/ui_output_agent_1_dispatch_9", "b/ui_output_agent_1_dispatch_13", "ui_output_agent_1_dispatch_13"}
+	for i := range want {
+		want[i] = filepath.Join(root, filepath.FromSlash(want[i]))
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v %v, want %v", got, err, want)
+	}
+	if got, err := FindDispatches(want[0]); err != nil || len(got) != 1 || got[0] != want[0] {
+		t.Errorf("a dispatch directory itself: %v %v", got, err)
+	}
+	if _, err := FindDispatches(filepath.Join(root, "absent")); err == nil {
+		t.Error("an absent root is no error")
 	}
 }

@@ -3,6 +3,8 @@ package att
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -34,6 +36,14 @@ func FuzzCode(f *testing.F) {
 		}
 		code.KernelRows("k_0")
 		code.Totals()
+		var plain map[string]json.RawMessage
+		var rows []json.RawMessage
+		if json.Unmarshal(raw, &plain) != nil || plain["code"] != nil && json.Unmarshal(plain["code"], &rows) != nil {
+			t.Fatalf("taken for JSON: %q", raw)
+		}
+		if len(rows) != len(code.Rows)+code.Short {
+			t.Fatalf("%d rows and %d short ones of %d", len(code.Rows), code.Short, len(rows))
+		}
 	})
 }
 
@@ -57,8 +67,50 @@ func FuzzOccupancy(f *testing.F) {
 
 func FuzzWave(f *testing.F) {
 	f.Add([]byte(waveA))
-	f.Fuzz(func(_ *testing.T, raw []byte) {
+	f.Add([]byte(waveB[:150]))
+	f.Fuzz(func(t *testing.T, raw []byte) {
 		w := &waveReader{scan: newScanner(nil), sums: make([]lineSums, 4)}
-		_, _ = w.wave(bytes.NewReader(raw))
+		if _, err := w.wave(bytes.NewReader(raw)); err != nil && (w.count != 0 || w.totals != Totals{}) {
+			t.Fatalf("%v, and yet %+v", err, w.totals)
+		}
+		if w.totals.Latency < 0 || w.totals.Stall < 0 || w.totals.Hit != w.count {
+			t.Fatalf("%+v", w.totals)
+		}
+	})
+}
+
+func FuzzSnapshots(f *testing.F) {
+	f.Add([]byte(`{"/":{"w":{"..":{"k.py":"w0.json"}}},"a":"b"}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		list, err := readSnapshotTree(bytes.NewReader(raw))
+		for _, s := range list {
+			if err == nil && len(s.Path) > maxSnapshotPath {
+				t.Fatalf("a path of %d bytes", len(s.Path))
+			}
+		}
+	})
+}
+
+// FuzzDirName: a name that is taken apart can be put together again.
+func FuzzDirName(f *testing.F) {
+	for _, seed := range []string{"ui_output_agent_1_dispatch_2", "ui_output_agent_32235_dispatch_44_after_loc_fix", "ui_output_agent_-1_dispatch_2", "ui_output_agent_1_dispatch_2_\n"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		agent, dispatch, suffix, ok := ParseDirName(name)
+		if !ok {
+			return
+		}
+		digits := strings.NewReplacer("_0", "_")
+		plain := fmt.Sprintf("ui_output_agent_%d_dispatch_%d%s", agent, dispatch, suffix)
+		for before := ""; before != name; {
+			before, name = name, digits.Replace(name)
+		}
+		for before := ""; before != plain; {
+			before, plain = plain, digits.Replace(plain)
+		}
+		if agent < 0 || dispatch < 0 || name != plain {
+			t.Fatalf("%q and %q", name, plain)
+		}
 	})
 }
