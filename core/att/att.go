@@ -22,6 +22,7 @@ const (
 	WarnSnapshotsMissing = "SNAPSHOTS_MISSING"    // snapshots.json names files that are not in the directory
 	WarnWaveInconsistent = "WAVE_INCONSISTENT"    // a wave file contradicts itself or filenames.json
 	WarnWavesDiffer      = "WAVES_DIFFER"         // complete waves do not add up to code.json
+	WarnLinesUnknown     = "LINES_UNKNOWN"        // wave files name lines that code.json does not have
 	WarnManifestMissing  = "FILENAMES_MISSING"    // there is no filenames.json
 	WarnOccupancyMissing = "OCCUPANCY_MISSING"    // there is no occupancy.json
 	WarnOccupancyCorrupt = "OCCUPANCY_CORRUPT"    // occupancy.json cannot be read

@@ -79,6 +79,9 @@ func readCode(r io.Reader, columns []int) (Code, []int, error) {
 		}
 		return s.skip()
 	})
+	if err == nil && !seen {
+		err = s.fail("the file ends without the key code")
+	}
 	if header == nil {
 		header = place
 	}
@@ -258,8 +261,8 @@ func sameName(signature, name string) bool {
 func (c Code) busiestObject(may func(object int64) bool) int64 {
 	hits, rows := map[int64]int64{}, map[int64]int{}
 	for _, r := range c.Rows {
-		if !may(r.Codeobj) {
-			continue
+		if r.ISA == "" || !may(r.Codeobj) {
+			continue // the unresolved row of 3.1.0 stands for any code object and is none
 		}
 		hits[r.Codeobj] = satAdd(hits[r.Codeobj], r.Hit)
 		rows[r.Codeobj]++

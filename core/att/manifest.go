@@ -17,6 +17,8 @@ type Manifest struct {
 	Waves []WaveRef
 	// PCSampling: the files hold PC samples and no thread trace.
 	PCSampling bool
+	// seen are the waves so far by SE, SIMD, slot and ID, while the file is read.
+	seen map[[4]int64]bool
 }
 
 // WaveRef is one wave that filenames.json lists.
@@ -32,7 +34,7 @@ const maxWaves = 1 << 20
 
 func readManifest(r io.Reader) (Manifest, error) {
 	s := newScanner(r)
-	m := Manifest{}
+	m := Manifest{seen: map[[4]int64]bool{}}
 	err := s.document(func(key []byte) error {
 		switch string(key) {
 		case "version":
@@ -57,6 +59,7 @@ func readManifest(r io.Reader) (Manifest, error) {
 		}
 		return s.skip()
 	})
+	m.seen = nil
 	sort.Slice(m.Waves, func(i, j int) bool {
 		a, b := m.Waves[i], m.Waves[j]
 		switch {
@@ -103,6 +106,11 @@ func (m *Manifest) wave(s *scanner, w WaveRef) error {
 	if len(m.Waves) >= maxWaves {
 		return s.fail("more than %d waves", maxWaves)
 	}
+	id := [4]int64{w.SE, w.SIMD, w.Slot, w.ID}
+	if m.seen[id] { // it would be counted twice
+		return s.fail("the wave %d of SE %d, SIMD %d, slot %d is listed twice", w.ID, w.SE, w.SIMD, w.Slot)
+	}
+	m.seen[id] = true
 	n := 0
 	err := s.array(func() error {
 		n++

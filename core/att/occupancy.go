@@ -97,6 +97,9 @@ func (o *Occupancy) row(s *scanner, se int64) error {
 	if n <= cellKernel {
 		return s.fail("a row of %d cells where at least 6 were expected", n)
 	}
+	if k.cu < 0 {
+		return s.fail("a wave on CU %d", k.cu)
+	}
 	if !started {
 		return nil
 	}

@@ -172,9 +172,7 @@ func (d *Dispatch) readManifest(ctx context.Context, f *folder) error {
 	})
 	if missing(err) {
 		d.warn(WarnManifestMissing, "there is no filenames.json, so no wave is known")
-		return nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return corrupt(d.Dir, manifestFile, err)
 	}
 	d.GfxIP = d.Manifest.GfxIP
@@ -280,6 +278,9 @@ func (d *Dispatch) judgeWaves(present int) error {
 	}
 	if i.complete && i.CorruptFiles == 0 && i.RowsDiffering > 0 {
 		d.warn(WarnWavesDiffer, "%d rows of code.json are not the sums of the wave files", i.RowsDiffering)
+	}
+	if i.UnknownLines > 0 {
+		d.warn(WarnLinesUnknown, "%d instructions of the wave files have a line that no row of code.json has", i.UnknownLines)
 	}
 	return nil
 }

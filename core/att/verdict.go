@@ -76,6 +76,11 @@ func (d *Dispatch) Verdict(kernel string) Verdict {
 		v.Err = envelope.Build(envelope.EmptyATT, envelope.Facts{
 			Message: fmt.Sprintf("the trace holds %s and not %s", d.Code.names(), kernel),
 		})
+	case v.Totals.Hit == 0 && d.Code.Totals().Hit > 0:
+		v.State = Empty
+		v.Err = envelope.Build(envelope.EmptyATT, envelope.Facts{
+			Message: fmt.Sprintf("the trace has the code of %s and no hit of it: what ran is of another code object or could not be resolved", orAny(kernel)),
+		})
 	}
 	return v
 }
@@ -84,13 +89,18 @@ func (d *Dispatch) Verdict(kernel string) Verdict {
 func (d *Dispatch) pcSamples() bool { return d.Manifest.PCSampling || d.Code.extra }
 
 func (d *Dispatch) emptyMessage(kernel string) string {
-	if kernel == "" {
-		kernel = "any kernel"
-	}
+	kernel = orAny(kernel)
 	if busy := d.Occupancy.BusyCUs(""); len(busy) > 0 {
 		return fmt.Sprintf("no wave of %s ran on a traced CU; waves ran on other CUs of %d traced shader engines", kernel, len(busy))
 	}
 	return fmt.Sprintf("no wave of %s was traced", kernel)
+}
+
+func orAny(kernel string) string {
+	if kernel == "" {
+		return "any kernel"
+	}
+	return kernel
 }
 
 // holds says whether the code may be that of the kernel: a header row names it, or no header row names anything, which is so

@@ -29,6 +29,9 @@ type Integrity struct {
 // CorruptFile is a wave file that cannot be read, and why.
 type CorruptFile struct{ File, What string }
 
+// maxSums bounds the sums of all workers together: 400 MB.
+const maxSums = 16 << 20
+
 // lineSums are the sums of one line over waves.
 type lineSums struct{ hit, latency, stall int64 }
 
@@ -198,7 +201,8 @@ func readAllWaves(ctx context.Context, f *folder, code Code, waves []WaveRef, wo
 		index = nil
 	}
 	jobs := make(chan WaveRef)
-	parts := make([]*waveReader, min(workers, len(waves)))
+	// Each worker has sums of its own, so their number is bounded by the rows too and not by the processors alone.
+	parts := make([]*waveReader, min(workers, len(waves), max(1, maxSums/max(1, len(code.Rows)))))
 	var mu sync.Mutex
 	out := &Integrity{}
 	var group sync.WaitGroup
