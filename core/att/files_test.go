@@ -228,6 +228,14 @@ func TestHostileNames(t *testing.T) {
 	if d, err := Open(t.Context(), dir, Options{ReadWaves: true}); err != nil || d.WavesPresent != 1 {
 		t.Errorf("a link was followed: %v", err)
 	}
+	// Links within the directory and directories are no files of a trace either.
+	inside := trace(t, map[string]string{"w0.json": "", "w1.json": "", "w2.json": waveB})
+	if err := errors.Join(os.Symlink("w2.json", filepath.Join(inside, "w1.json")), os.Mkdir(filepath.Join(inside, "w0.json"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := Open(t.Context(), inside, Options{ReadWaves: true}); err != nil || d.WavesPresent != 0 || !hasWarning(d, WarnWaveRefused) {
+		t.Errorf("a link or a directory was read: %+v %v", d, err)
+	}
 	code := filepath.Join(dir, "code.json")
 	if err := os.Remove(code); err != nil {
 		t.Fatal(err)
@@ -428,5 +436,50 @@ func TestFindDispatches(t *testing.T) {
 	}
 	if _, err := FindDispatches(filepath.Join(root, "absent")); err == nil {
 		t.Error("an absent root is no error")
+	}
+}
+
+// TestRowsOfWaves: each of the three sums of a row is compared.
+func TestRowsOfWaves(t *testing.T) {
+	for what, c := range map[string][2]string{
+		"hit":     {",0,2,20,4,1]", ",0,3,20,4,1]"},
+		"latency": {",0,2,20,4,1]", ",0,2,21,4,1]"},
+		"stall":   {",0,2,20,4,1]", ",0,2,20,5,1]"},
+	} {
+		d := opened(t, map[string]string{"code.json": strings.Replace(goodCode, c[0], c[1], 1)})
+		if d.Integrity.RowsDiffering != 1 || !hasWarning(d, WarnWavesDiffer) {
+			t.Errorf("%s: %+v", what, d.Integrity)
+		}
+	}
+	unknown := opened(t, map[string]string{"w1.json": strings.Replace(waveB, "[150,6,2,10,1]", "[150,6,2,10,77]", 1)})
+	if i := unknown.Integrity; i.UnknownLines != 1 || i.RowsDiffering != 1 {
+		t.Errorf("a line that is no row: %+v", i)
+	}
+}
+
+// TestUnresolvedRow: the row of what could not be resolved is no row of a kernel, whatever code object it claims.
+func TestUnresolvedRow(t *testing.T) {
+	d := opened(t, map[string]string{"code.json": strings.Replace(goodCode, `["s_endpgm"`, `["",0,99,"",1,0,1,5,5,0],["s_endpgm"`, 1)})
+	if rows := d.Code.KernelRows("k_0"); len(rows) != 4 || rows[3].ISA != "s_endpgm" || len(d.Code.Rows) != 5 {
+		t.Errorf("%+v", rows)
+	}
+}
+
+// TestInsideFlyDSL: the innermost place decides, by whole names of directories.
+func TestInsideFlyDSL(t *testing.T) {
+	for source, want := range map[string]bool{
+		"/w/python_packages/flydsl/expr/numeric.py:31":      true,
+		"/w/flydsl/expr/numeric.py:31 -> /w/kernels/k.py:9": true,
+		"/w/kernels/k.py:9 -> /w/flydsl/expr/numeric.py:31": false,
+		"/w/kernels/k.py:9":        false,
+		"/w/myflydsl/k.py:9":       false,
+		"/w/FlyDSL/kernels/k.py:9": false,
+		"/w/kernels/flydsl:9":      false,
+		`C:\w\flydsl\k.py:9`:       true,
+		"":                         false,
+	} {
+		if insideFlyDSL(source) != want {
+			t.Errorf("%q: %v", source, !want)
+		}
 	}
 }
