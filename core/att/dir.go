@@ -13,7 +13,7 @@ import (
 )
 
 // dirName is the name that att-tool gives a dispatch directory; people add a suffix when they keep several.
-var dirName = regexp.MustCompile(`^ui_output_agent_(\d{1,19})_dispatch_(\d{1,19})((?:_.{1,200})?)$`)
+var dirName = regexp.MustCompile(`^ui_output_agent_(\d{1,19})_dispatch_(\d{1,19})((?:_[^/\\\x00\n]{1,200})?)$`)
 
 // ParseDirName takes the name of a dispatch directory apart. agent is the HSA handle, which changes every run; dispatch is the
 // process-wide Dispatch_Id.

@@ -237,7 +237,7 @@ func (s *scanner) int64() (int64, error) {
 		}
 		v = v*10 + int64(d)
 	}
-	if c := s.buf[p]; c-'0' <= 9 || c == '.' || c == 'e' || c == 'E' {
+	if c := s.buf[p]; c-'0' <= 9 || c == '.' || c == 'e' || c == 'E' || c == '-' || c == '+' {
 		return s.slowInt()
 	}
 	s.pos = p
