@@ -37,6 +37,7 @@ func findPrograms(c config.Config, log *slog.Logger) (capture.Finder, string, er
 	if err != nil {
 		return finder, "", fmt.Errorf("the path of this program: %w", err)
 	}
+	finder.SimulatedGPUs = sim.GPUs
 	finder.Simulated = &capture.Tools{
 		Rocprofv3: sim.Tool(self, "rocprofv3"), Python: sim.Tool(self, "python3"), Env: settings.Environ(), Simulated: settings.Arch,
 	}

@@ -48,6 +48,9 @@ func (p Preparer) Prepare(ctx context.Context, in request.Capture) (Prepared, er
 		})
 	}
 	in = normalise(in)
+	if err := checkArguments(in); err != nil {
+		return Prepared{}, err
+	}
 	if in.IterRange != "" {
 		set, err := rocprof.ParseIterRange(in.IterRange)
 		if err != nil {
@@ -113,11 +116,46 @@ func normalise(in request.Capture) request.Capture {
 		in.TimeoutS = DefaultTimeoutS
 	}
 	if in.ATTShaderEngineMask == "" {
-		in.ATTShaderEngineMask = "auto"
+		in.ATTShaderEngineMask = autoMask
 	}
 	in.WaitS = nil
 	return in
 }
+
+// maxToken bounds one argument of the test in bytes; Linux takes 128 KiB (MAX_ARG_STRLEN), and no test needs a thousandth of it.
+const maxToken = 4096
+
+// checkArguments refuses what the schema cannot say and no process can be started with.
+func checkArguments(in request.Capture) error {
+	bad := func(field, value, allowed string) error {
+		return envelope.Build(envelope.BadArgs, envelope.Facts{
+			Message: fmt.Sprintf("%s is %.80q; allowed: %s", field, value, allowed), Request: &in,
+			Evidence: envelope.Evidence{Field: field, Value: fmt.Sprintf("%.80q", value), Allowed: allowed},
+		})
+	}
+	for i, token := range in.Args {
+		if len(token) > maxToken || strings.ContainsRune(token, 0) {
+			return bad(fmt.Sprintf("args[%d]", i), token, fmt.Sprintf("at most %d bytes, no NUL", maxToken))
+		}
+	}
+	for _, text := range []struct{ field, value string }{
+		{"kernel", in.Kernel}, {"shape", in.Shape}, {"invocation", in.Invocation}, {"cwd", in.Cwd}, {"worktree", in.Worktree}, {"group", in.Group}, {"retry_of", in.RetryOf},
+	} {
+		if strings.ContainsRune(text.value, 0) {
+			return bad(text.field, text.value, "no NUL")
+		}
+	}
+	if in.ATTShaderEngineMask == autoMask {
+		return nil
+	}
+	if _, err := rocprof.ParseSEMask(in.ATTShaderEngineMask); err != nil {
+		return withRequest(err, in)
+	}
+	return nil
+}
+
+// autoMask leaves the shader engines to the grid.
+const autoMask = "auto"
 
 // withRequest completes an error with the request, so that its actions are calls that can be sent.
 func withRequest(err error, in request.Capture) error {
@@ -246,7 +284,8 @@ func (p Preparer) selectGPU(ctx context.Context, in request.Capture) (GPU, error
 		index = *in.GPU
 	}
 	if p.Programs.Simulated != nil {
-		return GPU{Index: index, KFD: index, HIP: index}, nil
+		_, err := p.simulatedHost().Select(index)
+		return GPU{Index: index, KFD: index, HIP: index}, err
 	}
 	host, err := gpu.Topology(ctx, p.SysRoot, p.getenv)
 	if err != nil {
@@ -257,6 +296,15 @@ func (p Preparer) selectGPU(ctx context.Context, in request.Capture) (GPU, error
 		return GPU{}, err
 	}
 	return GPU{Index: index, KFD: g.KFDIndex, HIP: g.HIPIndex, BDF: g.BDF}, nil
+}
+
+// simulatedHost has GPUs without a mask.
+func (p Preparer) simulatedHost() gpu.Host {
+	host := gpu.Host{Source: "simulated"}
+	for i := range p.Programs.SimulatedGPUs {
+		host.GPUs, host.Visible = append(host.GPUs, gpu.GPU{KFDIndex: i, HIPIndex: i}), append(host.Visible, i)
+	}
+	return host
 }
 
 // environment is the workload's: what may be inherited, the recipe's, the build's, and ours last, so that neither a recipe

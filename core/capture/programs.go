@@ -17,6 +17,8 @@ type Finder struct {
 	Getenv         func(string) string
 	// Simulated replaces the search: the stand-ins and their switches.
 	Simulated *Tools
+	// SimulatedGPUs is how many GPUs the simulated host has.
+	SimulatedGPUs int
 }
 
 // Tools finds the programs for a worktree. Where there is no rocprofv3, Tools.Rocprofv3 is empty.

@@ -141,7 +141,7 @@ func (d *driver) tracePlan(c rocprof.Choice) TracePlan {
 	if r.ATTBufferSize != 0 {
 		p.ATTBufferSize = int64(r.ATTBufferSize)
 	}
-	if r.ATTShaderEngineMask != "" && r.ATTShaderEngineMask != "auto" {
+	if r.ATTShaderEngineMask != "" && r.ATTShaderEngineMask != autoMask {
 		p.ATTShaderEngineMask, p.Why = r.ATTShaderEngineMask, "the mask was given"
 		return p
 	}
@@ -185,7 +185,7 @@ func (d *driver) traceOnce(ctx context.Context, tag string, n int, c rocprof.Cho
 	if err != nil {
 		return traced{}, err
 	}
-	mask, err := strconv.ParseUint(p.ATTShaderEngineMask, 0, 64)
+	mask, err := rocprof.ParseSEMask(p.ATTShaderEngineMask)
 	if err != nil {
 		return traced{}, err
 	}
@@ -347,7 +347,7 @@ func emptyWhy(files rocprof.Outputs, all []dispatch, c rocprof.Choice) (string, 
 // false when the caller fixed CU or mask, or when no evidence speaks for another try.
 func (d *driver) another(p TracePlan, got traced) (TracePlan, bool) {
 	r := d.run.Request
-	if r.ATTTargetCU != nil || (r.ATTShaderEngineMask != "" && r.ATTShaderEngineMask != "auto") || got.empty == nil {
+	if r.ATTTargetCU != nil || (r.ATTShaderEngineMask != "" && r.ATTShaderEngineMask != autoMask) || got.empty == nil {
 		return p, false
 	}
 	if cu, engines := att.BusiestCU(got.empty.att.Occupancy.BusyCUs("")); engines > 0 {

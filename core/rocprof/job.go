@@ -195,6 +195,19 @@ func KernelRegex(name string) (string, error) {
 	return b.String(), nil
 }
 
+// maxShaderEngines is how many the largest GPU has: 8 XCDs of 4 on MI300X and MI350X.
+const maxShaderEngines = 32
+
+// ParseSEMask reads a mask of shader engines, decimal or with 0x. BAD_ARGS for no bit and for bits that no GPU has: rocprofv3 takes
+// 0 for its default and passes over high bits without a word.
+func ParseSEMask(text string) (uint64, error) {
+	mask, err := strconv.ParseUint(text, 0, 64)
+	if err != nil || mask == 0 || mask >= 1<<maxShaderEngines {
+		return 0, badArg("att_shader_engine_mask", text, "auto, or 0x1 to 0xffffffff: one bit for each shader engine over all XCDs")
+	}
+	return mask, nil
+}
+
 func hex(n uint64) string { return "0x" + strconv.FormatUint(n, 16) }
 
 func render[J any](job J) ([]byte, error) {

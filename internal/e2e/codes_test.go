@@ -160,3 +160,31 @@ func TestShellsAreRemoved(t *testing.T) {
 		t.Errorf("%d attempts, dispatch directories %v (%v): %s", len(attempts), dirs, err, a.raw)
 	}
 }
+
+// TestRefusedBeforeARun: what cannot work is refused before a run exists, with field and limits.
+func TestRefusedBeforeARun(t *testing.T) {
+	t.Parallel()
+	s := simulated(t, "")
+	for name, c := range map[string]struct {
+		args  map[string]any
+		code  envelope.Code
+		field string
+	}{
+		"a mask of 64 engines":  {map[string]any{"att_shader_engine_mask": "0xffffffffffffffff"}, envelope.BadArgs, "att_shader_engine_mask"},
+		"a mask beyond any GPU": {map[string]any{"att_shader_engine_mask": "0x100000000"}, envelope.BadArgs, "att_shader_engine_mask"},
+		"no engine":             {map[string]any{"att_shader_engine_mask": "0"}, envelope.BadArgs, "att_shader_engine_mask"},
+		"NUL in a token":        {map[string]any{"args": []any{"-k", "a\x00b"}}, envelope.BadArgs, "args[1]"},
+		"a token of 200 kB":     {map[string]any{"args": []any{strings.Repeat("x", 200_000)}}, envelope.BadArgs, "args[0]"},
+		"NUL in the invocation": {map[string]any{"invocation": "python tests/kernels/test_softmax.py a\x00b"}, envelope.BadArgs, "invocation"},
+		"a GPU that is not":     {map[string]any{"gpu": 255}, envelope.NoGPU, "gpu"},
+	} {
+		args := map[string]any{"kernel": "softmax"}
+		for k, v := range c.args {
+			args[k] = v
+		}
+		a := s.call("flyprof_capture", args)
+		if a.Error == nil || a.Error.Code != string(c.code) || a.Bundle != "" || a.Error.Evidence["field"] != c.field || a.Error.Evidence["allowed"] == "" {
+			t.Errorf("%s: %.600s", name, a.raw)
+		}
+	}
+}

@@ -73,7 +73,7 @@ func (s *session) armedGPUs() ([]int, bool) {
 			s.failed = &ending{signal: sigAbort}
 			return nil, false
 		}
-		if n < 0 || n >= gpuCount {
+		if n < 0 || n >= GPUs {
 			s.log('E', "tool.cpp:2948", "Invalid GPU Device Index: %d", n)
 			continue
 		}

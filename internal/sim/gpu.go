@@ -37,9 +37,10 @@ func span(from, to int) []int {
 
 func (g gpuModel) ses() int { return g.xccs * g.sesPerXCC }
 
-// gpuCount and firstGPUNode describe the host: two CPU nodes, then the GPUs, as on the recorded 8-GPU machines.
+// GPUs is how many GPUs the simulated host has, behind two CPU nodes, as the recorded machines.
+const GPUs = 8
+
 const (
 	cpuNodes     = 2
-	gpuCount     = 8
 	firstGPUNode = cpuNodes
 )

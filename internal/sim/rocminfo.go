@@ -8,9 +8,9 @@ import (
 )
 
 // gpuBDF gives a simulated GPU's PCI address; bus numbers as on an 8-GPU host, spread over the sockets.
-func gpuBDF(i int) string { return fmt.Sprintf("0000:%02x:00.0", gpuBuses[i%gpuCount]) }
+func gpuBDF(i int) string { return fmt.Sprintf("0000:%02x:00.0", gpuBuses[i%GPUs]) }
 
-var gpuBuses = [gpuCount]int{0x75, 0x05, 0x65, 0x15, 0xf5, 0x85, 0xe5, 0x95}
+var gpuBuses = [GPUs]int{0x75, 0x05, 0x65, 0x15, 0xf5, 0x85, 0xe5, 0x95}
 
 func gpuUUID(i int) string { return fmt.Sprintf("GPU-5113%012x", 0xf17b0f000000+i) }
 
@@ -26,7 +26,7 @@ func runRocminfo(p *process) int {
 	row := func(indent int, label, format string, a ...any) {
 		fmt.Fprintf(&b, "%s%-*s%s\n", strings.Repeat(" ", indent), 25, label+":", fmt.Sprintf(format, a...))
 	}
-	for n := range cpuNodes + gpuCount {
+	for n := range cpuNodes + GPUs {
 		fmt.Fprintf(&b, "*******\nAgent %d\n*******\n", n+1)
 		if n < cpuNodes {
 			row(2, "Name", "Simulated 64-Core Processor")
@@ -108,7 +108,7 @@ func runAMDSMI(p *process) int {
 		return 2
 	}
 	g := gpus[p.set.Arch]
-	list := make([]smiGPU, gpuCount)
+	list := make([]smiGPU, GPUs)
 	for i := range list {
 		list[i] = smiGPU{GPU: i}
 		switch p.args[0] {

@@ -156,7 +156,7 @@ func (r *run) needs(w *workload) error {
 // visible lists the KFD indices that HIP sees: ROCR_VISIBLE_DEVICES chooses among all, HIP_VISIBLE_DEVICES (or CUDA's)
 // among those. A mask is read up to its first invalid entry, as ROCr and HIP do.
 func (r *run) visible() []int {
-	all := span(0, gpuCount)
+	all := span(0, GPUs)
 	for _, names := range [][]string{{"ROCR_VISIBLE_DEVICES"}, {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"}} {
 		for _, name := range names {
 			mask, ok := r.env.values[name]
@@ -169,7 +169,7 @@ func (r *run) visible() []int {
 				n, err := strconv.Atoi(word)
 				if err != nil {
 					n = -1
-					for i := range gpuCount {
+					for i := range GPUs {
 						if strings.EqualFold(word, gpuUUID(i)) {
 							n = i
 						}

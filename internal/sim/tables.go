@@ -182,7 +182,7 @@ func (s *session) agentInfo() []byte {
 		return t.Bytes()
 	}
 	g := s.model
-	for i := range gpuCount {
+	for i := range GPUs {
 		n := firstGPUNode + i
 		t.row(n, n, "GPU", 0, 4*g.cus, 0, 2147487744+36*i, 8, g.ldsKiB, 0, 64, 64, g.xccs, g.cus, g.ses(), g.ses(), 1, g.cuPerArray, 4, 32, g.version, 4098, g.device,
 			gpuBuses[i]<<8, 0, 128+8*i, 2, 14, 8, 24, 3300, g.clockMHz, 12, 30, 2755109504, g.cus/g.ses(), 32, 141, 1024, int64(4294967295), 0, 1, 12600+i,
@@ -211,7 +211,7 @@ func (s *session) resultsJSON() []byte {
 	}
 	one := tool{}
 	one.Metadata.PID, one.Metadata.Simulated = s.pid, true
-	for i := range gpuCount {
+	for i := range GPUs {
 		one.Agents = append(one.Agents, agent{handle{s.agent(i)}, firstGPUNode + i, s.model.arch, s.model.product})
 	}
 	text, err := json.Marshal(struct {
