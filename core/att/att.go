@@ -16,6 +16,8 @@ const (
 	WarnWavesMissing     = "WAVES_MISSING"        // filenames.json lists wave files that are not on disk
 	WarnNoWavesListed    = "NO_WAVES_LISTED"      // code.json has hits, filenames.json lists no wave
 	WarnWavesCut         = "WAVES_CUT"            // more wave files are listed than Options.MaxWaveFiles
+	WarnWavesUnfinished  = "WAVES_UNFINISHED"     // records of waves end before the program does
+	WarnWavesLost        = "WAVES_LOST"           // more waves began on the traced CU than were traced
 	WarnWaveCorrupt      = "WAVE_FILE_CORRUPT"    // a wave file cannot be read
 	WarnWaveRefused      = "WAVE_FILE_REFUSED"    // a listed name is no plain regular file of the directory, or is too large
 	WarnSnapshots        = "SNAPSHOTS_UNREADABLE" // snapshots.json cannot be read, so no source text is known

@@ -143,3 +143,31 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestCutTrace: a wave that does not reach the end of its program, and waves on the traced CU without a record, are said with their
+// share. goodOcc has the starts on CU 3.
+func TestCutTrace(t *testing.T) {
+	t.Parallel()
+	cut := strings.Replace(waveA, `[146,11,0,4,3]`, `[146,9,0,4,2]`, 1)
+	more := strings.Replace(goodOcc, `"0":[`, `"0":[[90,3,0,0,1,1],[91,3,0,1,1,1],[92,3,0,2,1,1],[93,3,0,3,1,1],`, 1)
+	for name, c := range map[string]struct {
+		change map[string]string
+		want   string
+	}{
+		"complete":         {nil, ""},
+		"a wave is cut":    {map[string]string{"w0.json": cut}, "1 of 2 traced waves (50.0%)"},
+		"waves are lost":   {map[string]string{"occupancy.json": more}, "that began on the traced CU 3"},
+		"CUs do not agree": {map[string]string{"occupancy.json": more, "w0.json": strings.Replace(waveA, `"cu":3`, `"cu":4`, 1)}, ""},
+	} {
+		d := opened(t, c.change)
+		var said []string
+		for _, w := range d.Warnings {
+			if w.Code == WarnWavesUnfinished || w.Code == WarnWavesLost {
+				said = append(said, w.Message)
+			}
+		}
+		if (c.want == "") != (len(said) == 0) || c.want != "" && !strings.Contains(said[0], c.want) {
+			t.Errorf("%s: %q", name, said)
+		}
+	}
+}

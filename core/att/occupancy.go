@@ -157,6 +157,17 @@ func (o Occupancy) WavesStarted(kernel string) int64 {
 	return n
 }
 
+// startsOn is the number of waves, of any kernel, that began on one physical CU of the traced engines.
+func (o Occupancy) startsOn(cu int64) int64 {
+	n := int64(0)
+	for k, count := range o.starts {
+		if k.cu == cu {
+			n += count
+		}
+	}
+	return n
+}
+
 // matches tells which kernel ids of the file are the kernel. One name can have two ids; ids without a name may be any kernel
 // that the file does not name.
 func (o Occupancy) matches(kernel string) func(id int64) bool {

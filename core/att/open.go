@@ -263,6 +263,8 @@ func (d *Dispatch) findWaves(ctx context.Context, f *folder, listed []WaveRef) [
 	return present
 }
 
+func share(part, whole int64) string { return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole)) }
+
 // judgeWaves turns what the wave files showed into warnings; all of them unreadable is TRACE_CORRUPT.
 func (d *Dispatch) judgeWaves(present int) error {
 	i := d.Integrity
@@ -278,6 +280,13 @@ func (d *Dispatch) judgeWaves(present int) error {
 	}
 	if i.complete && i.CorruptFiles == 0 && i.RowsDiffering > 0 {
 		d.warn(WarnWavesDiffer, "%d rows of code.json are not the sums of the wave files", i.RowsDiffering)
+	}
+	if i.Unfinished > 0 {
+		d.warn(WarnWavesUnfinished, "%d of %d traced waves (%s) end before their program does: the trace was cut, and their times and counts are too low", i.Unfinished, i.WavesRead, share(int64(i.Unfinished), int64(i.WavesRead)))
+	}
+	if began := d.Occupancy.startsOn(i.CU); i.complete && i.CU >= 0 && began > int64(len(d.Manifest.Waves)) {
+		lost := began - int64(len(d.Manifest.Waves))
+		d.warn(WarnWavesLost, "%d of %d waves that began on the traced CU %d (%s) have no record", lost, began, i.CU, share(lost, began))
 	}
 	if i.UnknownLines > 0 {
 		d.warn(WarnLinesUnknown, "%d instructions of the wave files have a line that no row of code.json has", i.UnknownLines)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -23,7 +24,11 @@ type Integrity struct {
 	CorruptFiles int
 	Corrupt      []CorruptFile
 	Inconsistent int
-	complete     bool
+	// Unfinished counts waves whose record ends before the end of the program (s_endpgm), where the code has one: the trace was cut.
+	Unfinished int
+	// CU is the traced CU, physical within its shader engine; -1 where the files do not say or do not agree.
+	CU       int64
+	complete bool
 }
 
 // CorruptFile is a wave file that cannot be read, and why.
@@ -44,6 +49,8 @@ type waveReader struct {
 	other  int64
 	totals Totals
 	count  int64
+	// last is the line of the last instruction of the wave that was read last, -1 for none.
+	last int64
 }
 
 // dense says whether the lines are their own row numbers, which makes the map needless; they are in almost every file.
@@ -72,8 +79,10 @@ type waveHead struct {
 	duration, begin, end, instructions int64
 	read                               int64
 	hasDuration, hasBegin, hasCount    bool
-	// simd, slot and id are -1 where the file leaves them out, as files of other writers do.
-	simd, slot, id int64
+	// cu, simd, slot and id are -1 where the file leaves them out, as files of other writers do.
+	cu, simd, slot, id int64
+	// last is the line of the last instruction, -1 for none.
+	last int64
 }
 
 // wave reads one file into the sums. What a file that fails half-way added to the sums of lines stays: the caller then
@@ -82,7 +91,8 @@ func (w *waveReader) wave(r io.Reader) (waveHead, error) {
 	s := w.scan
 	s.reset(r)
 	totals, count, other := w.totals, w.count, w.other
-	h := waveHead{simd: -1, slot: -1, id: -1}
+	h := waveHead{cu: -1, simd: -1, slot: -1, id: -1}
+	w.last = -1
 	err := s.document(func(key []byte) error {
 		switch string(key) {
 		case "duration":
@@ -99,6 +109,8 @@ func (w *waveReader) wave(r io.Reader) (waveHead, error) {
 					return optionalInt(s, &h.begin)
 				case "end":
 					return optionalInt(s, &h.end)
+				case "cu":
+					return optionalInt(s, &h.cu)
 				case "simd":
 					return optionalInt(s, &h.simd)
 				case "slot":
@@ -122,6 +134,7 @@ func (w *waveReader) wave(r io.Reader) (waveHead, error) {
 	if err != nil {
 		w.totals, w.count, w.other = totals, count, other
 	}
+	h.last = w.last
 	return h, err
 }
 
@@ -162,6 +175,7 @@ func (w *waveReader) instruction(s *scanner) error {
 		return s.fail("an instruction with a negative duration or stall")
 	}
 	w.count++
+	w.last = line
 	w.totals.add(Totals{Hit: 1, Latency: duration, Stall: stall})
 	i := w.row(line)
 	if i < 0 {
@@ -204,7 +218,8 @@ func readAllWaves(ctx context.Context, f *folder, code Code, waves []WaveRef, wo
 	// Each worker has sums of its own, so their number is bounded by the rows too and not by the processors alone.
 	parts := make([]*waveReader, min(workers, len(waves), max(1, maxSums/max(1, len(code.Rows)))))
 	var mu sync.Mutex
-	out := &Integrity{}
+	out := &Integrity{CU: unseenCU}
+	ends := programEnds(code)
 	var group sync.WaitGroup
 	for i := range parts {
 		part := &waveReader{scan: newScanner(nil), index: index, sums: make([]lineSums, len(code.Rows))}
@@ -218,6 +233,9 @@ func readAllWaves(ctx context.Context, f *folder, code Code, waves []WaveRef, wo
 				})
 				mu.Lock()
 				out.note(ref, head, err)
+				if err == nil && len(ends) > 0 && !ends[head.last] && (head.read == 0 || part.row(head.last) >= 0) {
+					out.Unfinished++
+				}
 				mu.Unlock()
 			}
 		})
@@ -240,7 +258,25 @@ func readAllWaves(ctx context.Context, f *folder, code Code, waves []WaveRef, wo
 		return 1
 	})
 	out.compare(code, parts)
+	out.CU = max(out.CU, mixedCU)
 	return out, nil
+}
+
+// Values of Integrity.CU while the waves are read: none seen yet, and several or none.
+const (
+	unseenCU = -2
+	mixedCU  = -1
+)
+
+// programEnds are the lines that end a program. Every complete wave of the recorded traces ends at one.
+func programEnds(c Code) map[int64]bool {
+	ends := map[int64]bool{}
+	for _, r := range c.Rows {
+		if strings.HasPrefix(r.ISA, "s_endpgm") {
+			ends[r.Line] = true
+		}
+	}
+	return ends
 }
 
 // dense says that every row's line is its own number.
@@ -261,6 +297,12 @@ func (i *Integrity) note(ref WaveRef, head waveHead, err error) {
 		return
 	}
 	i.WavesRead++
+	switch {
+	case i.CU == unseenCU:
+		i.CU = head.cu
+	case i.CU != head.cu:
+		i.CU = mixedCU
+	}
 	if !head.consistent(ref) {
 		i.Inconsistent++
 	}
