@@ -145,9 +145,12 @@ type Check struct {
 type Attempt struct {
 	N                   int    `json:"n"`
 	Tag                 string `json:"tag"`
+	IterRange           string `json:"iter_range"`
 	ATTTargetCU         int    `json:"att_target_cu"`
 	ATTShaderEngineMask string `json:"att_shader_engine_mask"`
-	Result              string `json:"result" jsonschema_description:"kept or empty or corrupt or failed."`
+	ATTBufferSize       int64  `json:"att_buffer_size"`
+	ATTGPUIndex         int    `json:"att_gpu_index"`
+	Result              string `json:"result" jsonschema_description:"kept or empty or cut or failed."`
 	Why                 string `json:"why"`
 }
 

@@ -37,6 +37,8 @@ type driver struct {
 	workloadRuns int
 	inventory    rocprof.Inventory
 	gpu          soc.SoC
+	// gpuIndex is rocprofv3's number of the GPU.
+	gpuIndex int
 	// bigWorkgroups is the grid of the problem that was asked for.
 	bigWorkgroups int64
 }
@@ -47,7 +49,7 @@ func (d *driver) drive(ctx context.Context) error {
 		RunID: d.run.ID, State: runs.Running, RecipeKernel: d.run.Request.Kernel, Provenance: &d.plan.Provenance,
 		RecipeSource: d.plan.Invocation.Recipe, Invocation: strings.Join(d.workload(), " "),
 	}
-	d.warnings = append(d.warnings, d.plan.Warnings...)
+	d.warnings, d.gpuIndex = append(d.warnings, d.plan.Warnings...), d.plan.GPU.KFD
 	if d.plan.Kernel != nil {
 		d.data.RecipeKernel = d.plan.Kernel.Name
 	}
@@ -256,8 +258,13 @@ func (d *driver) readAgents(files rocprof.Outputs, launches []rocprof.Launch) {
 	}
 	p := &d.plan.Provenance
 	p.Arch, p.Product = agent.Name, agent.Product
-	if p.GPU.BDF == "" {
+	switch {
+	case p.GPU.BDF == "":
 		p.GPU.BDF = agent.BDF()
+	case agent.BDF() == p.GPU.BDF:
+		d.gpuIndex = agent.Index // the profiler's own count, which needs no assumption about masks
+	case agent.BDF() != "":
+		d.warn("OTHER_GPU", fmt.Sprintf("the test ran on GPU %s and not on %s, which was asked for and is traced: it chooses its GPU itself", agent.BDF(), p.GPU.BDF))
 	}
 	figures, ok := soc.For(agent.Name, agent.Product)
 	if !ok {

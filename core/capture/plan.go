@@ -16,6 +16,10 @@ const (
 	DefaultBufferSize = 96 << 20
 	// maxWorkloadRuns caps what automatic retries inside one run may cost.
 	maxWorkloadRuns = 12
+	// maxAutoBuffer is the largest buffer that is tried unasked, maxBuffer the largest that may be asked for: with 1 GiB some GPUs
+	// cannot set up a trace or hang.
+	maxAutoBuffer = 512 << 20
+	maxBuffer     = 1 << 30
 )
 
 // Tools are the programs that a capture starts. Each is an argv prefix, so that the simulated ones and wrappers fit.

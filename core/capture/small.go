@@ -28,7 +28,8 @@ func (d *driver) traceSmall(ctx context.Context, big rocprof.Choice) error {
 	defer func() { d.plan.Invocation, d.plan.Env = invocation, env }()
 	small := big
 	small.Group.Workgroups = workgroups
-	return d.traceWith(ctx, "small", &d.data.Tags.Small, small)
+	_, err := d.traceWith(ctx, "small", &d.data.Tags.Small, small)
+	return err
 }
 
 // smaller gives the invocation of the smaller problem and about how many workgroups it has; nil with the reason where there is

@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/flyprof/flyprof-mcp/core/att"
+	"github.com/flyprof/flyprof-mcp/core/diagnose"
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/request"
 	"github.com/flyprof/flyprof-mcp/core/rocprof"
@@ -35,7 +37,7 @@ func (d *driver) traceTags(ctx context.Context) error {
 		}
 		return d.collectPMC(ctx, choice)
 	}
-	if err := d.traceWith(ctx, "big", slot, choice); err != nil {
+	if choice, err = d.traceWith(ctx, "big", slot, choice); err != nil {
 		return err
 	}
 	if d.run.Request.WithPMC {
@@ -55,40 +57,87 @@ func (d *driver) traceTags(ctx context.Context) error {
 	return nil
 }
 
-// traceWith takes one trace: run the job, judge what was written. An empty trace is tried once more where the evidence says
-// that the kernel had waves, unless the caller fixed CU or mask.
-func (d *driver) traceWith(ctx context.Context, name string, slot **Tag, choice rocprof.Choice) error {
+// maxAttempts bounds the traces that are tried for one tag, each for another reason.
+const maxAttempts = 4
+
+// traceWith takes one trace: run the job, judge what was written. An empty trace is tried again where the evidence says what would
+// help and the caller left it open, each remedy once. It gives the launch that was traced in the end.
+func (d *driver) traceWith(ctx context.Context, name string, slot **Tag, choice rocprof.Choice) (rocprof.Choice, error) {
 	tag := &Tag{State: "running", Shape: d.plan.Invocation.Shape}
 	*slot = tag
 	if name == "big" {
 		tag.Grid = &Grid{Workgroups: choice.Group.Workgroups, WorkgroupSize: product(choice.Group.Workgroup), Source: "measured"}
 	}
 	plan := d.tracePlan(choice)
+	tried := map[diagnose.Kind]bool{}
 	var shells []string
 	for n := 1; ; n++ {
 		if err := d.enter("att:" + name); err != nil {
-			return d.failTag(name, tag, err)
+			return choice, d.failTag(name, tag, err)
 		}
 		got, err := d.traceOnce(ctx, name, n, choice, plan)
 		if err != nil {
-			d.noteAttempt(n, name, plan, "failed", err.Error())
-			return d.failTag(name, tag, err)
+			d.noteAttempt(n, name, choice, plan, "failed", err.Error())
+			return choice, d.failTag(name, tag, err)
 		}
 		d.fillTag(tag, got, plan)
 		if got.kept != nil {
 			d.removeShells(append(shells, got.shells...))
-			d.noteAttempt(n, name, plan, "kept", fmt.Sprintf("%d waves on the traced CUs; %s", tag.Waves, plan.Why))
+			d.noteAttempt(n, name, choice, plan, "kept", fmt.Sprintf("%d waves on the traced CUs; %s", tag.Waves, plan.Why))
 			tag.State = "done"
-			return nil
+			return choice, d.traceLarger(ctx, name, n+1, tag, choice, plan, got)
 		}
 		shells = append(shells, got.shells...)
-		d.noteAttempt(n, name, plan, "empty", got.why)
-		next, ok := d.another(plan, got)
-		if n > 1 || !ok || d.workloadRuns >= maxWorkloadRuns {
-			return d.failTag(name, tag, d.emptyError(choice, plan, got))
+		d.noteAttempt(n, name, choice, plan, "empty", got.why.Cause)
+		if tried[got.why.Kind] || n == maxAttempts || d.workloadRuns >= maxWorkloadRuns {
+			return choice, d.failTag(name, tag, d.emptyError(choice, plan, got))
 		}
-		plan = next
+		tried[got.why.Kind] = true
+		nextChoice, next, ok, err := d.remedy(name, choice, plan, got)
+		if err != nil {
+			return choice, d.failTag(name, tag, err)
+		}
+		if !ok {
+			return choice, d.failTag(name, tag, d.emptyError(choice, plan, got))
+		}
+		choice, plan = nextChoice, next
 	}
+}
+
+// traceLarger takes a trace whose buffer was full once more with twice the buffer, where the caller left its size open. The larger
+// trace is taken when it holds more; whatever becomes of it, the first one stands.
+func (d *driver) traceLarger(ctx context.Context, name string, n int, tag *Tag, choice rocprof.Choice, plan TracePlan, first traced) error {
+	if !first.full || d.run.Request.ATTBufferSize != 0 || plan.ATTBufferSize*2 > maxAutoBuffer || d.workloadRuns >= maxWorkloadRuns {
+		return nil
+	}
+	plan.ATTBufferSize *= 2
+	plan.Why = fmt.Sprintf("the buffer was full, so the trace is taken once more with twice of it; %s", plan.Why)
+	if err := d.enter("att:" + name); err != nil {
+		return err
+	}
+	got, err := d.traceOnce(ctx, name, n, choice, plan)
+	switch {
+	case err != nil && envelope.CodeOf(err) == "":
+		return err // stopped, timed out, or the disk
+	case err != nil:
+		d.noteAttempt(n, name, choice, plan, "failed", err.Error())
+		d.warn("BUFFER_NOT_DOUBLED", fmt.Sprintf("a trace with %d MiB failed, the one that was cut stands: %s", plan.ATTBufferSize>>20, envelope.As(err).Message))
+	case got.kept == nil:
+		d.noteAttempt(n, name, choice, plan, "empty", got.why.Cause)
+	case got.full && got.kept.verdict.Totals.Hit <= first.kept.verdict.Totals.Hit:
+		d.noteAttempt(n, name, choice, plan, "cut", "the larger buffer was full too and holds no more; the first trace stands")
+	default:
+		d.noteAttempt(n, name, choice, plan, "kept", fmt.Sprintf("%d executed instructions instead of %d", got.kept.verdict.Totals.Hit, first.kept.verdict.Totals.Hit))
+		d.dropWarnings(first.warnings)
+		*tag = Tag{State: "done", Shape: tag.Shape, Grid: tag.Grid}
+		d.fillTag(tag, got, plan)
+	}
+	return nil
+}
+
+// dropWarnings takes back what was said of a trace that another has replaced.
+func (d *driver) dropWarnings(old []envelope.Warning) {
+	d.warnings = slices.DeleteFunc(d.warnings, func(w envelope.Warning) bool { return slices.Contains(old, w) })
 }
 
 // removeShells removes the dispatch directories that hold no trace, once there is one: nobody is to take them for it. The
@@ -134,7 +183,7 @@ func product(v [3]int64) int64 { return max(v[0], 1) * max(v[1], 1) * max(v[2], 
 // tracePlan chooses what the caller left open.
 func (d *driver) tracePlan(c rocprof.Choice) TracePlan {
 	r := d.run.Request
-	p := TracePlan{ATTTargetCU: DefaultTargetCU, ATTBufferSize: DefaultBufferSize, ATTGPUIndex: d.plan.GPU.KFD}
+	p := TracePlan{ATTTargetCU: DefaultTargetCU, ATTBufferSize: DefaultBufferSize, ATTGPUIndex: d.gpuIndex}
 	if r.ATTTargetCU != nil {
 		p.ATTTargetCU = *r.ATTTargetCU
 	}
@@ -150,8 +199,10 @@ func (d *driver) tracePlan(c rocprof.Choice) TracePlan {
 	return p
 }
 
-func (d *driver) noteAttempt(n int, tag string, p TracePlan, result, why string) {
-	d.data.Attempts = append(d.data.Attempts, Attempt{N: n, Tag: tag, ATTTargetCU: p.ATTTargetCU, ATTShaderEngineMask: p.ATTShaderEngineMask, Result: result, Why: why})
+func (d *driver) noteAttempt(n int, tag string, c rocprof.Choice, p TracePlan, result, why string) {
+	d.data.Attempts = append(d.data.Attempts, Attempt{
+		N: n, Tag: tag, IterRange: c.Iter, ATTTargetCU: p.ATTTargetCU, ATTShaderEngineMask: p.ATTShaderEngineMask, ATTBufferSize: p.ATTBufferSize, ATTGPUIndex: p.ATTGPUIndex, Result: result, Why: why,
+	})
 }
 
 // traced is what one ATT job left.
@@ -159,10 +210,12 @@ type traced struct {
 	step      step
 	kept      *dispatch
 	inventory []envelope.Inventory
-	// empty is the dispatch whose occupancy tells where the kernel ran, when none was kept.
-	empty *dispatch
-	why   string
+	// why there is no trace, when none was kept.
+	why   *diagnose.Diagnosis
 	files rocprof.Outputs
+	// full says that the buffer was; warnings are what was said of this trace.
+	full     bool
+	warnings []envelope.Warning
 	// shells are dispatch directories without a trace.
 	shells []string
 }
@@ -207,21 +260,25 @@ func (d *driver) traceOnce(ctx context.Context, tag string, n int, c rocprof.Cho
 	if err != nil {
 		return traced{step: st}, err
 	}
-	return d.judge(ctx, tag, st, out, c)
+	return d.judge(ctx, tag, st, out, c, p)
 }
 
 // judge decides by the files that were written, never by the exit status alone.
-func (d *driver) judge(ctx context.Context, tag string, st step, out string, c rocprof.Choice) (traced, error) {
+func (d *driver) judge(ctx context.Context, tag string, st step, out string, c rocprof.Choice, p TracePlan) (traced, error) {
 	got := traced{step: st}
 	report := d.findings(st)
+	before := len(d.warnings)
 	d.adopt(report.Warnings)
+	got.full = slices.ContainsFunc(report.Warnings, func(f rocprof.Finding) bool { return f.ID == "BUFFER_FULL" })
 	files, err := rocprof.FindOutputs(out)
 	if err != nil {
 		return got, err
 	}
 	got.files = files
-	all, corrupt := d.openAll(ctx, files, &got)
+	launches := d.launches(files)
+	all, corrupt := d.openAll(ctx, files, launches, &got)
 	best := d.best(tag, all, c)
+	got.warnings = slices.Clone(d.warnings[before:])
 	switch {
 	case best != nil:
 		got.kept = best
@@ -230,6 +287,7 @@ func (d *driver) judge(ctx context.Context, tag string, st step, out string, c r
 		} else if st.Exit != nil && !st.Exit.OK() {
 			d.warn("WORKLOAD_EXIT", fmt.Sprintf("the test ended with %s after the kernel had been traced", st.exitText()))
 		}
+		got.warnings = append(got.warnings, best.att.Warnings...)
 		return got, nil
 	case corrupt != nil:
 		e := envelope.As(corrupt)
@@ -239,13 +297,19 @@ func (d *driver) judge(ctx context.Context, tag string, st step, out string, c r
 	case len(all) == 0 && (st.Exit == nil || !st.Exit.OK()):
 		return got, d.unnamed(st)
 	}
-	got.why, got.empty = emptyWhy(files, all, c)
+	got.why = d.whyEmpty(files, all, launches, report, c, p)
+	if got.why.Kind == diagnose.NotDecoded {
+		return got, d.fail(got.why.Code, envelope.Facts{
+			Message: got.why.Cause, Help: got.why.Do, LogTail: d.tail(st),
+			Evidence: envelope.Evidence{Found: strings.Join(got.why.Evidence, "; "), Setting: "--att-library-path (FLYPROF_ATT_LIBRARY_PATH)", Phase: d.run.Phase, Log: logURI(d.run.ID, st.Name)},
+		})
+	}
 	return got, nil
 }
 
-// openAll reads every dispatch directory of the job. The error is that of the last unreadable one.
-func (d *driver) openAll(ctx context.Context, files rocprof.Outputs, got *traced) ([]dispatch, error) {
-	launches := map[int64]rocprof.Launch{}
+// launches reads the kernel traces of a job, by process.
+func (d *driver) launches(files rocprof.Outputs) []rocprof.Launch {
+	var all []rocprof.Launch
 	for _, path := range files.KernelTraces {
 		part, err := readFile(path, rocprof.ReadKernelTrace)
 		if err != nil {
@@ -253,8 +317,43 @@ func (d *driver) openAll(ctx context.Context, files rocprof.Outputs, got *traced
 			continue
 		}
 		for _, l := range part {
-			launches[l.DispatchID] = l
+			l.Process = filepath.Base(path)
+			all = append(all, l)
 		}
+	}
+	return all
+}
+
+// whyEmpty asks for the reason of an empty trace. Dispatches of another kernel or grid than the one that was meant are empty too.
+func (d *driver) whyEmpty(files rocprof.Outputs, all []dispatch, launches []rocprof.Launch, report rocprof.Report, c rocprof.Choice, p TracePlan) *diagnose.Diagnosis {
+	f := diagnose.Facts{Files: files, Launches: launches, Log: report, Kernel: d.data.Kernel, GPUIndex: &p.ATTGPUIndex}
+	for _, path := range files.AgentInfos {
+		if part, err := readFile(path, rocprof.ReadAgentInfo); err == nil {
+			f.Agents = append(f.Agents, part...)
+		}
+	}
+	f.Iter, _ = rocprof.ParseIterRange(c.Iter)
+	for _, x := range all {
+		one := diagnose.Dispatch{Dir: x.rel, State: x.verdict.State, Ins: x.verdict.Ins, Holds: x.att.Code.Kernels(), Busy: x.att.Occupancy.BusyCUs("")}
+		switch {
+		case x.verdict.Err != nil:
+			one.What = envelope.As(x.verdict.Err).Message
+		case x.verdict.State == att.Kept:
+			one.State, one.What = att.Empty, "the trace is of another launch than the one that was asked for"
+		}
+		f.Dispatches = append(f.Dispatches, one)
+	}
+	if why := diagnose.Empty(f); why != nil {
+		return why
+	}
+	return &diagnose.Diagnosis{Kind: diagnose.Silent, Code: envelope.EmptyATT, Cause: "nothing was traced, and no file tells why", Confidence: envelope.Low, Evidence: []string{"no .att file, no kernel trace"}, Do: "read the log of the step"}
+}
+
+// openAll reads every dispatch directory of the job. The error is that of the last unreadable one.
+func (d *driver) openAll(ctx context.Context, files rocprof.Outputs, listed []rocprof.Launch, got *traced) ([]dispatch, error) {
+	launches := map[int64]rocprof.Launch{}
+	for _, l := range listed {
+		launches[l.DispatchID] = l
 	}
 	var all []dispatch
 	var corrupt error
@@ -326,37 +425,74 @@ func (d *driver) best(tag string, all []dispatch, c rocprof.Choice) *dispatch {
 	return best
 }
 
-// emptyWhy says what kind of empty the trace is (facts of rocprofv3: silence means no match, header-only files an idle SE).
-func emptyWhy(files rocprof.Outputs, all []dispatch, c rocprof.Choice) (string, *dispatch) {
-	for i := range all {
-		if busy := all[i].att.Occupancy.BusyCUs(""); len(busy) > 0 {
-			return fmt.Sprintf("%d workgroups, and no wave ran on the traced CU; waves ran on other CUs of %d traced shader engines", c.Group.Workgroups, len(busy)), &all[i]
+// remedy is what one more attempt would do otherwise, by the reason of the empty trace: another CU, more shader engines, a larger
+// buffer, another launch, the GPU's other number. It says false where the caller fixed what would have to change, or where nothing
+// speaks for another try. The error is of a launch that the caller asked for and the traced run does not have.
+func (d *driver) remedy(tag string, c rocprof.Choice, p TracePlan, got traced) (rocprof.Choice, TracePlan, bool, error) {
+	r, why := d.run.Request, got.why
+	open := r.ATTTargetCU == nil && (r.ATTShaderEngineMask == "" || r.ATTShaderEngineMask == autoMask)
+	switch why.Kind {
+	case diagnose.Elsewhere:
+		if !open || why.Engines == 0 {
+			return c, p, false, nil
 		}
+		p.ATTTargetCU, p.ATTShaderEngineMask = why.CU, d.allEngines()
+		p.Why = fmt.Sprintf("CU %d had waves in %d traced shader engines of the attempt before; all engines are traced, since placement differs between runs", why.CU, why.Engines)
+		return c, p, true, nil
+	case diagnose.IdleEngines:
+		if !open || p.ATTShaderEngineMask == d.allEngines() {
+			return c, p, false, nil
+		}
+		p.ATTShaderEngineMask, p.Why = d.allEngines(), "no traced shader engine had waves in the attempt before, so all are traced"
+		return c, p, true, nil
+	case diagnose.BufferFull:
+		if r.ATTBufferSize != 0 || p.ATTBufferSize*2 > maxAutoBuffer {
+			return c, p, false, nil
+		}
+		p.ATTBufferSize *= 2
+		p.Why = "the buffer was full before a wave of the traced CU began, so it is twice as large"
+		return c, p, true, nil
+	case diagnose.OtherGPU:
+		// The same GPU under another number is traced; a GPU that this run does not hold is not.
+		if why.Agent.BDF() == "" || why.Agent.BDF() != d.plan.Provenance.GPU.BDF {
+			return c, p, false, nil
+		}
+		p.ATTGPUIndex, p.Why = why.Agent.Index, fmt.Sprintf("rocprofv3 counts the GPU %s as %d", why.Agent.BDF(), why.Agent.Index)
+		return c, p, true, nil
+	case diagnose.NeverReached, diagnose.OtherProcess:
+		return d.otherLaunch(tag, c, p, why.Inventory)
 	}
-	switch {
-	case len(all) > 0:
-		return fmt.Sprintf("%d workgroups, and no wave ran on any traced shader engine", c.Group.Workgroups), &all[0]
-	case len(files.ATTFiles) > 0:
-		return "trace files were written and nothing was decoded from them: the traced GPU or its shader engines were idle", nil
-	default:
-		return fmt.Sprintf("nothing was traced: launch %s of %s never came, in this process", c.Iter, c.Group.Kernel), nil
-	}
+	return c, p, false, nil
 }
 
-// another is the plan for one more attempt: the CU that was busy in most shader engines, or more shader engines. It says
-// false when the caller fixed CU or mask, or when no evidence speaks for another try.
-func (d *driver) another(p TracePlan, got traced) (TracePlan, bool) {
-	r := d.run.Request
-	if r.ATTTargetCU != nil || (r.ATTShaderEngineMask != "" && r.ATTShaderEngineMask != autoMask) || got.empty == nil {
-		return p, false
+// otherLaunch chooses again among the launches of the traced run. A launch that the caller asked for and that is not there is
+// DISPATCH_OUT_OF_RANGE with those that are.
+func (d *driver) otherLaunch(tag string, c rocprof.Choice, p TracePlan, inv rocprof.Inventory) (rocprof.Choice, TracePlan, bool, error) {
+	if d.run.Request.IterRange != "" {
+		_, err := inv.ChooseLaunch(d.data.Kernel, "", d.run.Request.IterRange)
+		if err != nil {
+			err = d.withRequest(err)
+		}
+		return c, p, false, err
 	}
-	if cu, engines := att.BusiestCU(got.empty.att.Occupancy.BusyCUs("")); engines > 0 {
-		p.ATTTargetCU = cu
-		p.ATTShaderEngineMask, p.Why = d.allEngines(), fmt.Sprintf("CU %d had waves in %d traced shader engines of the attempt before; all engines are traced, since placement differs between runs", cu, engines)
-		return p, true
+	group := ""
+	for _, g := range inv.Groups(d.data.Kernel) {
+		if g.GridItems() == c.Group.GridItems() {
+			group = g.ID
+			break
+		}
 	}
-	p.ATTShaderEngineMask, p.Why = d.allEngines(), "no traced shader engine had waves in the attempt before, so all are traced"
-	return p, true
+	other, err := inv.ChooseLaunch(d.data.Kernel, group, "")
+	if err != nil || other.Iter == c.Iter {
+		return c, p, false, nil
+	}
+	if tag == "small" {
+		other.Group.Workgroups = c.Group.Workgroups // what the small trace was shrunk to, an estimate
+	} else {
+		d.adoptChoice(other)
+	}
+	p.Why = fmt.Sprintf("launch %s never came in the attempt before; this run launches the kernel %d times", c.Iter, other.Group.Launches)
+	return other, p, true, nil
 }
 
 // allEngines is the mask of every shader engine that the GPU has; of all 32 of a whole Instinct where that is not known.
@@ -372,35 +508,50 @@ func (d *driver) allEngines() string {
 func (d *driver) emptyError(c rocprof.Choice, p TracePlan, got traced) error {
 	cus := d.gpu.CUs
 	f := envelope.Facts{
-		Message: fmt.Sprintf("%s was traced and no wave ran on a traced CU: %s", d.data.Kernel, got.why),
+		Message: fmt.Sprintf("%s has no trace: %s", d.data.Kernel, got.why.Cause), Help: got.why.Do,
 		Evidence: envelope.Evidence{
+			Diagnosis: string(got.why.Kind), Found: strings.Join(got.why.Evidence, "; "),
 			Workgroups: c.Group.Workgroups, TargetCUs: cus, DispatchInventory: head(got.inventory, 16), Basis: "the files of the last attempt",
 			Phase: d.run.Phase, Log: logURI(d.run.ID, got.step.Name),
 		},
 	}
-	if bigger, rows := d.largerShape(c, cus); bigger != nil {
-		f.Suggestions = append(f.Suggestions, envelope.Action{
-			Kind: envelope.CallTool, Args: *bigger, Confidence: envelope.High,
-			Reason: fmt.Sprintf("%d workgroups instead of %d, at least two for each of the %d CUs: a wave on the traced CU is likely", rows, c.Group.Workgroups, cus),
-		})
-	}
-	if got.empty != nil {
-		busy := got.empty.att.Occupancy.BusyCUs("")
-		f.Evidence.BusyCUs = map[string][]int{}
-		for se, list := range busy {
-			f.Evidence.BusyCUs[strconv.Itoa(se)] = list
-		}
-		f.Evidence.Basis = "occupancy.json of the last attempt"
-		if cu, engines := att.BusiestCU(busy); engines > 0 {
-			r := d.again()
-			r.ATTTargetCU, r.ATTShaderEngineMask = &cu, d.allEngines()
-			f.Suggestions = append(f.Suggestions, envelope.Action{
-				Kind: envelope.CallTool, Args: r, Confidence: envelope.Medium,
-				Reason: fmt.Sprintf("keeps the shape and traces CU %d, which had waves in %d shader engines, on all of them", cu, engines),
-			})
-		}
-	}
+	f.Suggestions = d.emptySuggestions(c, p, got, &f.Evidence)
 	return d.fail(envelope.EmptyATT, f)
+}
+
+// emptySuggestions are the calls that the reason of an empty trace speaks for, the likeliest first.
+func (d *driver) emptySuggestions(c rocprof.Choice, p TracePlan, got traced, evidence *envelope.Evidence) []envelope.Action {
+	var out []envelope.Action
+	call := func(r request.Capture, confidence envelope.Confidence, reason string) {
+		out = append(out, envelope.Action{Kind: envelope.CallTool, Args: r, Confidence: confidence, Reason: reason})
+	}
+	why, cus := got.why, d.gpu.CUs
+	switch why.Kind {
+	case diagnose.Elsewhere, diagnose.IdleEngines:
+		if bigger, rows := d.largerShape(c, cus); bigger != nil {
+			call(*bigger, envelope.High, fmt.Sprintf("%d workgroups instead of %d, at least two for each of the %d CUs: a wave on the traced CU is likely", rows, c.Group.Workgroups, cus))
+		}
+		if why.Engines > 0 {
+			r := d.again()
+			r.ATTTargetCU, r.ATTShaderEngineMask = &why.CU, d.allEngines()
+			call(r, envelope.Medium, fmt.Sprintf("keeps the shape and traces CU %d, which had waves in %d shader engines, on all of them", why.CU, why.Engines))
+		} else if p.ATTShaderEngineMask != d.allEngines() {
+			r := d.again()
+			r.ATTShaderEngineMask = d.allEngines()
+			call(r, envelope.Medium, "keeps the shape and traces all shader engines")
+		}
+	case diagnose.BufferFull:
+		r := d.again()
+		r.ATTBufferSize = int(min(p.ATTBufferSize*2, maxBuffer))
+		call(r, envelope.Medium, fmt.Sprintf("a buffer of %d MiB instead of %d", r.ATTBufferSize>>20, p.ATTBufferSize>>20))
+	}
+	if d := why.Dispatch; d != nil && len(d.Busy) > 0 {
+		evidence.Basis, evidence.BusyCUs = "occupancy.json of the last attempt", map[string][]int{}
+		for se, list := range d.Busy {
+			evidence.BusyCUs[strconv.Itoa(se)] = list
+		}
+	}
+	return out
 }
 
 // again is the request of this run as a retry of it.

@@ -213,6 +213,7 @@ type Evidence struct {
 	DispatchInventory []Inventory      `json:"dispatch_inventory,omitempty"`
 	BusyCUs           map[string][]int `json:"busy_cus,omitempty" jsonschema_description:"Shader engine to CUs that ran waves of the kernel."`
 	Basis             string           `json:"basis,omitempty"`
+	Diagnosis         string           `json:"diagnosis,omitempty" jsonschema_description:"What sort of empty a trace is such as elsewhere or idle_engines or never_reached."`
 
 	Signature string   `json:"signature,omitempty" jsonschema_description:"Log line that named the failure."`
 	Log       string   `json:"log,omitempty" jsonschema_description:"URI of the whole log."`

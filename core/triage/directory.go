@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/flyprof/flyprof-mcp/core/att"
+	"github.com/flyprof/flyprof-mcp/core/diagnose"
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/request"
 	"github.com/flyprof/flyprof-mcp/core/rocprof"
@@ -27,6 +28,15 @@ type Directory struct {
 	// Cause explains why there is no trace; absent where there is one.
 	Cause *Cause `json:"cause,omitempty"`
 	logs  rocprof.Report
+	all   []rocprof.Launch
+}
+
+// Asked is what a capture had asked the profiler for, as far as it is known.
+type Asked struct {
+	// Kernel is the symbol, Iter the launches, GPUIndex rocprofv3's number of the GPU.
+	Kernel   string
+	Iter     rocprof.IterSet
+	GPUIndex *int
 }
 
 // Dispatch is one dispatch directory and its verdict.
@@ -71,7 +81,7 @@ func (s Service) path(ctx context.Context, in request.Triage) (reply, error) {
 			Evidence: envelope.Evidence{Field: "path", Value: in.Path, Allowed: "a ui_output directory, a folder that holds some, or a run's directory"},
 		})
 	}
-	found, err := Look(ctx, dir, in.Kernel)
+	found, err := Look(ctx, dir, Asked{Kernel: in.Kernel})
 	if err != nil {
 		return reply{}, err
 	}
@@ -117,13 +127,18 @@ func (d *Directory) facts(in request.Triage, message string) envelope.Facts {
 	return f
 }
 
-// Look reads a folder: its dispatch directories, raw traces, kernel traces and logs. NO_ARTIFACT where it holds none of them.
-func Look(ctx context.Context, dir, kernel string) (*Directory, error) {
-	files, err := rocprof.FindOutputs(dir)
+// Look reads a folder: its dispatch directories, raw traces, kernel traces and logs. Of a run's directory it reads what the traces
+// left, not the discovery, whose launches are of another process. NO_ARTIFACT where there is none of them.
+func Look(ctx context.Context, dir string, asked Asked) (*Directory, error) {
+	traces, logs := dir, findLogs(dir)
+	if own := findFiles(dir, "logs/att_*.log"); len(own) > 0 {
+		traces, logs = filepath.Join(dir, "att"), own
+	}
+	files, err := rocprof.FindOutputs(traces)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(dir), err)
 	}
-	dirs, err := att.FindDispatches(dir)
+	dirs, err := att.FindDispatches(traces)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(dir), err)
 	}
@@ -139,10 +154,9 @@ func Look(ctx context.Context, dir, kernel string) (*Directory, error) {
 		}
 	}
 	for _, one := range dirs[:min(len(dirs), maxDispatches)] {
-		d.Dispatches = append(d.Dispatches, look(ctx, dir, one, kernel))
+		d.Dispatches = append(d.Dispatches, look(ctx, dir, one, asked.Kernel))
 	}
 	d.launches(files)
-	logs := findLogs(dir)
 	d.logs = classify(logs)
 	if len(dirs) == 0 && len(files.ATTFiles) == 0 && len(files.KernelTraces) == 0 && len(logs) == 0 {
 		return nil, envelope.Build(envelope.NoArtifact, envelope.Facts{
@@ -150,7 +164,7 @@ func Look(ctx context.Context, dir, kernel string) (*Directory, error) {
 			Evidence: envelope.Evidence{Path: dir, Needed: "ui_output_agent_* directories, .att files, *_kernel_trace.csv or logs"},
 		})
 	}
-	d.Cause = d.cause(kernel)
+	d.Cause = d.cause(files, asked)
 	return d, nil
 }
 
@@ -189,23 +203,13 @@ func look(ctx context.Context, root, dir, kernel string) Dispatch {
 
 // launches sums up the kernel traces beside the dispatch directories.
 func (d *Directory) launches(files rocprof.Outputs) {
-	var all []rocprof.Launch
 	for _, path := range files.KernelTraces {
-		f, err := os.Open(path)
-		if err != nil {
-			continue
-		}
-		part, err := rocprof.ReadKernelTrace(f)
-		f.Close()
-		if err != nil {
-			continue
-		}
-		for _, l := range part {
+		for _, l := range readAll([]string{path}, rocprof.ReadKernelTrace) {
 			l.Process = filepath.Base(path)
-			all = append(all, l)
+			d.all = append(d.all, l)
 		}
 	}
-	inv := rocprof.NewInventory(all)
+	inv := rocprof.NewInventory(d.all)
 	for _, k := range inv.Kernels() {
 		for _, g := range inv.Groups(k.Name) {
 			if len(d.Launches) < maxLaunches {
@@ -216,59 +220,47 @@ func (d *Directory) launches(files rocprof.Outputs) {
 }
 
 // cause explains a folder without a trace by what lies in it; nil where there is a trace.
-func (d *Directory) cause(kernel string) *Cause {
-	var empty, bad *Dispatch
-	for i := range d.Dispatches {
-		switch x := &d.Dispatches[i]; x.State {
-		case att.Kept:
-			return nil
-		case att.Empty:
-			if empty == nil || len(x.BusyCUs) > len(empty.BusyCUs) {
-				empty = x
-			}
-		default:
-			bad = x
-		}
+func (d *Directory) cause(files rocprof.Outputs, asked Asked) *Cause {
+	f := diagnose.Facts{
+		Files: files, Launches: d.all, Agents: readAll(files.AgentInfos, rocprof.ReadAgentInfo), Log: d.logs,
+		Kernel: asked.Kernel, Iter: asked.Iter, GPUIndex: asked.GPUIndex,
 	}
-	raw := fmt.Sprintf("%d .att files, %d of them of header size", d.ATTFiles, d.HeaderOnly)
-	switch {
-	case empty != nil && empty.Ins > 0 && kernel != "":
-		return &Cause{Code: envelope.EmptyATT, Cause: empty.What, Confidence: envelope.High, Evidence: []string{empty.Dir + "/code.json"}, Do: "anchor the name filter, or ask for the kernel that the trace holds"}
-	case empty != nil && len(empty.BusyCUs) > 0:
-		return &Cause{Code: envelope.EmptyATT, Cause: "the kernel ran, and none of its workgroups on the traced CU", Confidence: envelope.High,
-			Evidence: []string{fmt.Sprintf(`%s/code.json has "code":null`, empty.Dir), fmt.Sprintf("%s/occupancy.json has waves on %d shader engines, on other CUs", empty.Dir, len(empty.BusyCUs)), d.grid()},
-			Do:       "enlarge the leading dimension so that the grid reaches every CU, or trace a CU that had work over all shader engines"}
-	case empty != nil:
-		return &Cause{Code: envelope.EmptyATT, Cause: "nothing ran on the traced shader engines while the trace was armed", Confidence: envelope.Medium,
-			Evidence: []string{empty.Dir + "/occupancy.json has no wave, or is not there", raw, d.grid()}, Do: "trace shader engines of every XCD (att_shader_engine_mask 0x11111111 or 0xffffffff), and check that the traced GPU is the one that ran the kernel"}
-	case bad != nil:
-		return &Cause{Code: envelope.TraceCorrupt, Cause: bad.What, Confidence: envelope.High, Evidence: []string{bad.Dir}, Do: "capture again; report the damage if it comes back"}
-	case d.ATTFiles > 0 && d.HeaderOnly == d.ATTFiles:
-		return &Cause{Code: envelope.EmptyATT, Cause: "the traced shader engines were idle, or another GPU than the one that ran the kernel was traced", Confidence: envelope.High, Evidence: []string{raw}, Do: "check att_gpu_index: it counts all GPUs of the driver, whatever the visible-devices masks say"}
-	case d.ATTFiles > 0:
-		return &Cause{Code: envelope.DecoderMissing, Cause: "the kernel was traced and the trace was not decoded", Confidence: envelope.High, Evidence: []string{raw, "no ui_output directory"}, Do: "install the trace decoder for rocprofv3, or set its directory, and capture again"}
-	case len(d.Launches) > 0:
-		return &Cause{Code: envelope.EmptyATT, Cause: "kernels were launched and none was selected for a trace: the launch number never came, or the name did not match", Confidence: envelope.Medium, Evidence: []string{"no .att file", d.grid()}, Do: "take a launch that the list of launches has, counted from 1 within its kernel id"}
+	for _, x := range d.Dispatches {
+		f.Dispatches = append(f.Dispatches, diagnose.Dispatch{Dir: x.Dir, State: x.State, What: x.What, Ins: x.Ins, Holds: x.Kernels, Busy: x.busy})
 	}
-	return nil
+	found := diagnose.Empty(f)
+	if found == nil {
+		return nil
+	}
+	return &Cause{Code: found.Code, Kind: found.Kind, Cause: found.Cause, Confidence: found.Confidence, Evidence: found.Evidence, Do: found.Do}
 }
 
-// grid says what the kernel traces list, for evidence.
-func (d *Directory) grid() string {
-	if len(d.Launches) == 0 {
-		return "no kernel trace lies beside it, so the size of the grid is not known"
+// readAll reads CSV files one after the other; those that cannot be read are passed over.
+func readAll[T any](paths []string, read func(io.Reader) ([]T, error)) []T {
+	var all []T
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		part, err := read(f)
+		f.Close()
+		if err == nil {
+			all = append(all, part...)
+		}
 	}
-	var list []string
-	for _, l := range d.Launches[:min(len(d.Launches), 3)] {
-		list = append(list, fmt.Sprintf("%.80s: %d launches of %d workgroups", l.Kernel, l.Launches, l.Workgroups))
-	}
-	return strings.Join(list, "; ")
+	return all
 }
 
 // findLogs lists log files in the folder and its logs folder.
 func findLogs(dir string) []string {
+	return findFiles(dir, "*.log", "*.txt", "*stderr*", "*stdout*", "logs/*.log")
+}
+
+// findFiles lists regular files by patterns below the folder, each once and at most maxLogs.
+func findFiles(dir string, patterns ...string) []string {
 	var out []string
-	for _, pattern := range []string{"*.log", "*.txt", "*stderr*", "*stdout*", "logs/*.log"} {
+	for _, pattern := range patterns {
 		list, _ := filepath.Glob(filepath.Join(escapeGlob(dir), pattern))
 		for _, path := range list {
 			if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && len(out) < maxLogs && !slices.Contains(out, path) {

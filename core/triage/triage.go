@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flyprof/flyprof-mcp/core/diagnose"
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/request"
 	"github.com/flyprof/flyprof-mcp/core/rocprof"
@@ -32,7 +33,9 @@ type Data struct {
 
 // Cause is one explanation.
 type Cause struct {
-	Code       envelope.Code       `json:"code,omitempty"`
+	Code envelope.Code `json:"code,omitempty"`
+	// Kind is diagnose's, for a directory without a trace.
+	Kind       diagnose.Kind       `json:"kind,omitempty" jsonschema_description:"What sort of empty a trace is such as elsewhere or idle_engines or never_reached."`
 	Cause      string              `json:"cause"`
 	Confidence envelope.Confidence `json:"confidence" jsonschema:"enum=high,enum=medium,enum=low"`
 	Evidence   []string            `json:"evidence" jsonschema_description:"What shows it: files with figures or log lines; or what would show it."`
@@ -312,7 +315,7 @@ func (s Service) run(ctx context.Context, in request.Triage) (reply, error) {
 	for _, w := range res.Warnings {
 		data.Caveats = append(data.Caveats, Caveat{ID: w.Code, Message: w.Message})
 	}
-	if dir, err := Look(ctx, s.Store.Path(r.ID), ""); err == nil {
+	if dir, err := Look(ctx, s.Store.Path(r.ID), s.asked(r.ID, res)); err == nil {
 		data.Directory = dir
 	}
 	if res.Error == nil {
@@ -328,6 +331,30 @@ func (s Service) run(ctx context.Context, in request.Triage) (reply, error) {
 		data.Causes = append(data.Causes, *d.Cause)
 	}
 	return reply{Bundle: r.ID, Data: &data, Actions: e.Actions}, nil
+}
+
+// asked tells what a run had asked the profiler for.
+func (s Service) asked(id string, res runs.Result) Asked {
+	var data struct {
+		Kernel    string `json:"kernel"`
+		IterRange string `json:"iter_range"`
+	}
+	if len(res.Data) > 0 {
+		_ = json.Unmarshal(res.Data, &data) // what is not there is not known
+	}
+	a := Asked{Kernel: data.Kernel}
+	if data.IterRange != "" {
+		a.Iter, _ = rocprof.ParseIterRange(data.IterRange)
+	}
+	var plan struct {
+		GPU *struct {
+			KFD int `json:"kfd"`
+		} `json:"gpu"`
+	}
+	if s.Store.ReadJSON(id, "plan.json", &plan) == nil && plan.GPU != nil {
+		a.GPUIndex = &plan.GPU.KFD
+	}
+	return a
 }
 
 // shown lists what an error's evidence says, in words.

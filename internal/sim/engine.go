@@ -159,7 +159,11 @@ func (c *cuState) occupy(simd int, at int64) waveRow {
 // limit cuts the engine's trace where its share of the buffer ends, or in the middle for the fault "truncated".
 func (s *session) limit(e *engineTrace, bytes int64) {
 	used := int64(e.stepsSum*bytesPerStep + len(e.rows)*bytesPerWaveRow)
-	cut := s.set.has("truncated", s.phase()) && e.stepsSum > 0
+	below, cut := s.set.fault("truncated", s.phase())
+	if enough, err := strconv.ParseInt(below, 10, 64); err == nil && s.cfg.buffer >= enough {
+		cut = false
+	}
+	cut = cut && e.stepsSum > 0
 	if used <= bytes && !cut {
 		return
 	}

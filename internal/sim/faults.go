@@ -26,7 +26,7 @@ func faultWords() []string {
 // The texts of these faults are those of rocprofiler-sdk 1.1.0, ROCr, PyTorch and FlyDSL 0.3.
 var faults = []FaultInfo{
 	{Name: "empty_att", Does: "no workgroup lands on the traced CU: null code, occupancy elsewhere", Code: "EMPTY_ATT"},
-	{Name: "iteration_out_of_range", Does: "the profiled run launches the kernel once only: silence, no .att", Code: "EMPTY_ATT"},
+	{Name: "iteration_out_of_range", Does: "the profiled run launches the kernel once only: silence and no .att for a later launch"},
 	{Name: "no_kernel", Does: "the test launches torch's kernels but not its own", Code: "NO_KERNEL_DISCOVERED"},
 	{Name: "compile_fail", Does: "FlyDSL's compiler rejects the kernel (DSLCompileError, exit 1)", Code: "KERNEL_COMPILE_FAIL"},
 	{Name: "timeout", Does: "the test hangs for ever and has started a sleeping child in a group of its own", Code: "CAPTURE_TIMEOUT"},
@@ -36,7 +36,7 @@ var faults = []FaultInfo{
 	{Name: "app_crash", Does: "the test dies of SIGSEGV before its kernel runs, nothing is written", Code: "WORKLOAD_FAILED"},
 	{Name: "assert_after_kernel", Does: "the test's comparison fails after the kernel ran (exit 1)"},
 	{Name: "skipped", Does: "the test skips itself (exit 0, nothing launched)", Code: "WORKLOAD_SKIPPED"},
-	{Name: "truncated", Does: "the trace buffer is full: waves are cut, with warnings"},
+	{Name: "truncated", Value: "bytes (default any)", Does: "a trace buffer smaller than that is full: waves are cut, with warnings"},
 	{Name: "data_lost", Does: "the profiler drops part of the trace for bandwidth, with a warning"},
 	{Name: "oom", Does: "torch runs out of GPU memory", Code: "GPU_OOM"},
 	{Name: "gpu_fault", Does: "memory access fault: abort before the kernel ends", Code: "GPU_FAULT"},
