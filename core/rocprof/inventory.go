@@ -51,7 +51,15 @@ type Group struct {
 
 	items [3]int64
 	spans []span
+	// numbered are the first launches with their Dispatch_Id.
+	numbered []numbered
 }
+
+// numbered is one launch: its number within the kernel id, and its number among all dispatches of the process.
+type numbered struct{ ordinal, dispatch int64 }
+
+// maxNumbered bounds the launches of a group whose Dispatch_Id is kept.
+const maxNumbered = 1024
 
 // GridItems is the grid in work-items, as the CSV has it.
 func (g Group) GridItems() [3]int64 { return g.items }
@@ -86,7 +94,11 @@ func NewInventory(launches []Launch) Inventory {
 			at[k] = len(all)
 			all = append(all, newGroup(l))
 		}
-		all[at[k]].add(l.DurationNS(), counters[sequence{l.Process, l.KernelID}])
+		g, ordinal := &all[at[k]], counters[sequence{l.Process, l.KernelID}]
+		g.add(l.DurationNS(), ordinal)
+		if len(g.numbered) < maxNumbered {
+			g.numbered = append(g.numbered, numbered{ordinal, l.DispatchID})
+		}
 	}
 	return summarise(all)
 }

@@ -41,6 +41,10 @@ type PMCJob struct {
 	Iter string
 	// Counters fit one hardware pass (CounterGroups): more than that ends the workload at its first dispatch.
 	Counters []string
+	// Groups, in place of Counters, take turns: dispatch d of the process, whatever its kernel, is counted by group
+	// (d-1)/Interval modulo their number (rocprofv3's iteration based counter multiplexing). Each fits one pass. See Rotate.
+	Groups   [][]string
+	Interval int64
 	// OutputDir is absolute; rocprofv3 writes to the folder pass_1 in it, since the job comes from a file.
 	OutputDir, OutputFile string
 }
@@ -63,9 +67,11 @@ type attFile struct {
 }
 
 type pmcFile struct {
-	PMC            []string `json:"pmc"`
-	IncludeRegex   string   `json:"kernel_include_regex"`
-	IterationRange string   `json:"kernel_iteration_range,omitempty"`
+	PMC            []string   `json:"pmc,omitempty"`
+	Groups         [][]string `json:"pmc_groups,omitempty"`
+	Interval       int64      `json:"pmc_group_interval,omitempty"`
+	IncludeRegex   string     `json:"kernel_include_regex"`
+	IterationRange string     `json:"kernel_iteration_range,omitempty"`
 	output
 }
 
@@ -155,23 +161,38 @@ func (j PMCJob) JSON() ([]byte, error) {
 	if err := checkOutput(j.OutputDir, j.OutputFile); err != nil {
 		return nil, err
 	}
-	if len(j.Counters) == 0 || len(j.Counters) > 64 {
-		return nil, badArg("counters", strconv.Itoa(len(j.Counters))+" names", "1 to 64 names")
+	passes := j.Groups
+	if len(passes) == 0 {
+		passes = [][]string{j.Counters}
+	} else if len(j.Counters) > 0 || j.Interval < 1 || len(passes) > maxGroupsInTurn {
+		return nil, badArg("groups", fmt.Sprintf("%d groups every %d dispatches, %d counters besides", len(passes), j.Interval, len(j.Counters)), fmt.Sprintf("at most %d groups, an interval of 1 or more, no counters besides", maxGroupsInTurn))
 	}
-	for _, name := range j.Counters {
-		if !counterName.MatchString(name) {
-			return nil, badArg("counters", name, "names of letters, digits and _, such as SQ_WAVES")
+	for _, pass := range passes {
+		if err := checkCounters(pass); err != nil {
+			return nil, err
 		}
-	}
-	if err := checkPass(j.Counters); err != nil {
-		return nil, err
 	}
 	pattern, err := KernelRegex(j.Kernel)
 	if err != nil {
 		return nil, err
 	}
-	return render(pmcFile{PMC: j.Counters, IncludeRegex: pattern, IterationRange: iter,
+	return render(pmcFile{PMC: j.Counters, Groups: j.Groups, Interval: j.Interval, IncludeRegex: pattern, IterationRange: iter,
 		output: output{File: j.OutputFile, Directory: j.OutputDir, Format: []string{"csv"}}})
+}
+
+const maxGroupsInTurn = 16
+
+// checkCounters refuses what is no list of counters for one pass.
+func checkCounters(counters []string) error {
+	if len(counters) == 0 || len(counters) > 64 {
+		return badArg("counters", strconv.Itoa(len(counters))+" names", "1 to 64 names")
+	}
+	for _, name := range counters {
+		if !counterName.MatchString(name) {
+			return badArg("counters", name, "names of letters, digits and _, such as SQ_WAVES")
+		}
+	}
+	return checkPass(counters)
 }
 
 // KernelRegex gives the pattern that matches exactly this kernel name. rocprofv3 searches with std::regex (ECMAScript), where

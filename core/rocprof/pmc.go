@@ -1,6 +1,7 @@
 package rocprof
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,4 +51,75 @@ func checkPass(counters []string) error {
 		}
 	}
 	return nil
+}
+
+// maxInterval is the longest turn of a rotation that is looked for.
+const maxInterval = 64
+
+// Rotate finds how counter groups can take turns in one run of the workload, so that each counts at least one launch of the launch
+// group: interval is the length of a turn in dispatches of the process, iter the launches to count, one for each turn, near the
+// launch that is traced by default and never the first while there is another. It says false where the launches do not fall on every
+// turn. The dispatches are those of a discovery; a later run may number its own otherwise, which its rows tell (SplitTurns).
+//
+// Source: rocprofv3's documentation of pmc_groups and pmc_group_interval: the interval counts dispatches on the device by
+// dispatch_id, over all kernels.
+func Rotate(g Group, groups int) (interval int64, iter IterSet, ok bool) {
+	if groups < 2 {
+		return 0, IterSet{}, false
+	}
+	steady := g.steady()
+	for interval = 1; interval <= maxInterval; interval++ {
+		best := make([]int64, groups)
+		covered := 0
+		for _, n := range g.numbered {
+			turn := (n.dispatch - 1) / interval % int64(groups)
+			switch {
+			case n.dispatch < 1 || n.ordinal < 2 && g.Launches > 1:
+			case best[turn] == 0:
+				best[turn] = n.ordinal
+				covered++
+			case distance(n.ordinal, steady) < distance(best[turn], steady):
+				best[turn] = n.ordinal
+			}
+		}
+		if covered == groups {
+			spans := make([]span, groups)
+			for i, ordinal := range best {
+				spans[i] = span{ordinal, ordinal}
+			}
+			slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.First, b.First) })
+			return interval, merge(spans), true
+		}
+	}
+	return 0, IterSet{}, false
+}
+
+func distance(a, b int64) int64 { return max(a-b, b-a) }
+
+// SplitTurns gives the rows of each counter group of a rotation: those of the dispatches that have all its counters. A group is
+// empty where no dispatch was counted by it, or where the version of rocprofv3 knows no rotation.
+func SplitTurns(rows []CounterRow, groups [][]string) [][]CounterRow {
+	type dispatch struct {
+		agent string
+		id    int64
+	}
+	counted := map[dispatch]map[string]bool{}
+	for _, r := range rows {
+		d := dispatch{r.Agent, r.DispatchID}
+		if counted[d] == nil {
+			counted[d] = map[string]bool{}
+		}
+		counted[d][r.Counter] = true
+	}
+	out := make([][]CounterRow, len(groups))
+	for _, r := range rows {
+		for i, group := range groups {
+			has := counted[dispatch{r.Agent, r.DispatchID}]
+			if slices.Contains(group, r.Counter) && !slices.ContainsFunc(group, func(name string) bool { return !has[name] }) {
+				out[i] = append(out[i], r)
+				break
+			}
+		}
+	}
+	return out
 }

@@ -69,3 +69,23 @@ func (a answer) warned(code string) bool {
 	}
 	return false
 }
+
+// TestCountersInTurn: both tags with counters take the workload a discovery, two traces and one run for all counter groups; where
+// rocprofv3 cannot rotate, each group has a run of its own and the same counters come out.
+func TestCountersInTurn(t *testing.T) {
+	t.Parallel()
+	for fault, runs := range map[string]float64{"": 4, "no_rotation": 7} {
+		s := simulated(t, "", "--fault", fault)
+		a := s.capture(map[string]any{"kernel": "softmax", "shape": "8192,8192", "tag": "both", "with_pmc": true})
+		passes, _ := a.get("pmc").([]any)
+		if !a.OK || len(passes) != 3 || a.get("cost.workload_runs") != runs {
+			t.Fatalf("%q: %v workload runs: %s", fault, a.get("cost.workload_runs"), a.raw)
+		}
+		for _, p := range passes {
+			pass := p.(map[string]any)
+			if pass["error"] != nil || len(pass["values"].([]any)) != len(pass["counters"].([]any)) {
+				t.Errorf("%q: %v", fault, pass)
+			}
+		}
+	}
+}

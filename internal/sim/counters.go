@@ -29,12 +29,22 @@ func counterBlock(name string) string {
 
 // checkCounters drops unknown counters with the real one's warning; no known one at all ends the run.
 func (s *session) checkCounters() error {
-	if len(s.cfg.counters) == 0 {
-		return nil
+	var err error
+	if len(s.cfg.counters) > 0 {
+		s.cfg.counters, err = s.knownCounters(s.cfg.counters)
 	}
+	for i := range s.cfg.groups {
+		if err == nil {
+			s.cfg.groups[i], err = s.knownCounters(s.cfg.groups[i])
+		}
+	}
+	return err
+}
+
+func (s *session) knownCounters(asked []string) ([]string, error) {
 	node := firstGPUNode + max(s.gpu, 0)
 	var known, missing []string
-	for _, name := range s.cfg.counters {
+	for _, name := range asked {
 		if counterBlock(name) == "" {
 			missing = append(missing, name)
 		} else if !slices.Contains(known, name) {
@@ -42,20 +52,19 @@ func (s *session) checkCounters() error {
 		}
 	}
 	if len(known) == 0 {
-		return saidf("No counter information found for agent %d (gpu-%d, %s). Unable to find counter: %s", node, max(s.gpu, 0), s.model.arch, missing[0])
+		return nil, saidf("No counter information found for agent %d (gpu-%d, %s). Unable to find counter: %s", node, max(s.gpu, 0), s.model.arch, missing[0])
 	}
 	if len(missing) > 0 {
 		s.log('W', "tool.cpp:1433", "[rocprofv3] Unable to find all counters for agent %d (gpu-%d, %s) in [%s]. Found: [%s]. Missing: [%s]", node, max(s.gpu, 0), s.model.arch,
-			strings.Join(s.cfg.counters, ", "), strings.Join(known, ", "), strings.Join(missing, ", "))
+			strings.Join(asked, ", "), strings.Join(known, ", "), strings.Join(missing, ", "))
 	}
-	s.cfg.counters = known
-	return nil
+	return known, nil
 }
 
 // overCapacity says whether the counters do not fit one pass.
-func (s *session) overCapacity() bool {
+func overCapacity(counters []string) bool {
 	used := map[string]int{}
-	for _, name := range s.cfg.counters {
+	for _, name := range counters {
 		used[counterBlock(name)]++
 	}
 	for _, b := range counterBlocks {
@@ -76,7 +85,7 @@ func (s *session) counterRows() []byte {
 		}
 		o, grid := d.object, d.object.items()
 		arch, acc, sgpr := s.csvRegisters(o)
-		for _, name := range s.cfg.counters {
+		for _, name := range s.countersOf(d) {
 			t.row(d.id, d.id, s.agentName(), 1, s.pid, s.pid, grid[0]*grid[1]*grid[2], o.kernelID, s.formatted(o.kernel), o.block[0]*o.block[1]*o.block[2], align(o.lds, 512), 0,
 				arch, acc, sgpr, name, decimals(s.counterValue(o, name, d.endNS-d.startNS), 6), d.startNS, d.endNS)
 			rows++

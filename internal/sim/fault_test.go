@@ -127,6 +127,7 @@ func TestFaultsLook(t *testing.T) {
 		{"broken_build", 1, "", "ModuleNotFoundError: No module named 'flydsl._mlir'", nothing},
 		{"profiler_crash", -1, "segmentation fault", "rocprofiler_iterate_buffer_tracing_record_args", kept},
 		{"restless", 0, "", "", func(*testing.T, string) {}},
+		{"no_rotation", 0, "", "", kept},
 		{"pmc:compile_fail", 0, "", "", kept},
 		{"att:oom,discover:app_crash", 1, "", "HIP out of memory", nothing},
 	}

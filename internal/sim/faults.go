@@ -55,5 +55,6 @@ var faults = []FaultInfo{
 	{Name: "broken_build", Does: "FlyDSL is there and its compiled part is not", Code: "BUILD_TREE_BROKEN"},
 	{Name: "ignore_sigterm", Does: "the test hangs for ever and ignores SIGTERM", Code: "CAPTURE_TIMEOUT"},
 	{Name: "profiler_crash", Does: "SIGSEGV in the profiler's finalization, after complete outputs"},
+	{Name: "no_rotation", Does: "rocprofv3 does not know pmc_groups: it counts nothing and says nothing"},
 	{Name: "restless", Does: "workgroups are placed elsewhere in each run instead of the same CUs for one seed"},
 }

@@ -169,7 +169,10 @@ func (p *process) readJobs(path string, opts values) ([]values, error) {
 			if err != nil {
 				return nil, traceback("json.decoder.JSONDecodeError", "%v", err)
 			}
-			if _, known := findOption("--" + strings.ReplaceAll(key, "_", "-")); !known || !set {
+			if key == "pmc_groups" {
+				v = counterGroups(text)
+			}
+			if !knownKey(key) || !set {
 				continue
 			}
 			job[key] = v
@@ -183,6 +186,27 @@ func (p *process) readJobs(path string, opts values) ([]values, error) {
 		jobs = append(jobs, job)
 	}
 	return jobs, nil
+}
+
+// knownKey says whether a job may have the key: a long option, or one of those that only a file has.
+func knownKey(key string) bool {
+	if _, known := findOption("--" + strings.ReplaceAll(key, "_", "-")); known {
+		return true
+	}
+	return slices.ContainsFunc(options, func(o option) bool { return o.long == "" && o.dest == key })
+}
+
+// counterGroups reads pmc_groups, one line for each group as the script writes them; what is no list of lists has no groups.
+func counterGroups(raw json.RawMessage) value {
+	var groups [][]string
+	if json.Unmarshal(raw, &groups) != nil {
+		return value{}
+	}
+	v := value{isList: true, truthy: len(groups) > 0}
+	for _, g := range groups {
+		v.list = append(v.list, "pmc: "+strings.Join(g, " "))
+	}
+	return v
 }
 
 func (v value) show() string {
@@ -252,7 +276,10 @@ func (p *process) jobEnvironment(job values, pass int) (environment, error) {
 			env.set("ROCPROF_OUTPUT_FORMAT", "csv")
 		}
 	}
-	if counters, ok := job["pmc"]; ok && counters.truthy {
+	if job["pmc"].truthy && job["pmc_groups"].truthy {
+		return env, saidf("[rocprofv3] Fatal error: Cannot specify both --pmc and (input file) pmc_groups")
+	}
+	if job["pmc"].truthy || job["pmc_groups"].truthy {
 		env.set("ROCPROF_COUNTER_COLLECTION", "1")
 		if dir := env.get("ROCPROF_OUTPUT_PATH"); job["from_input"].truthy {
 			env.set("ROCPROF_OUTPUT_PATH", filepath.Join(dir, "pass_"+strconv.Itoa(pass)))

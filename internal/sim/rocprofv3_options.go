@@ -56,6 +56,8 @@ var options = []option{
 	{long: "--scratch-memory-trace", dest: "scratch_memory_trace", help: "For collecting Scratch Memory operations Traces"},
 	{long: "--summary", dest: "summary", help: "Output single summary of tracing data"},
 	{long: "--pmc", dest: "pmc", kind: wordsOption, env: "ROCPROF_COUNTERS", sep: " ", help: "Specify Performance Monitoring Counters to collect"},
+	{dest: "pmc_groups", kind: wordsOption, env: "ROCPROF_COUNTER_GROUPS", sep: "\n", since70: true},
+	{dest: "pmc_group_interval", kind: valueOption, env: "ROCPROF_COUNTER_GROUPS_INTERVAL", integer: true, since70: true},
 	{long: "--truncate-kernels", short: "-T", dest: "truncate_kernels", env: "ROCPROF_TRUNCATE_KERNELS", help: "Truncate the demangled kernel names"},
 	{long: "--mangled-kernels", short: "-M", dest: "mangled_kernels", env: "ROCPROF_MANGLED_KERNELS", help: "Do not demangle the kernel names"},
 	{long: "--kernel-include-regex", dest: "kernel_include_regex", kind: valueOption, env: "ROCPROF_KERNEL_FILTER_INCLUDE_REGEX", help: "Include the kernels matching this filter from counter-collection and thread-trace data"},
@@ -173,7 +175,7 @@ func helpText(old bool) string {
 	var b strings.Builder
 	b.WriteString("usage: rocprofv3 [options] -- <application> [application options]\n\noptions:\n")
 	for _, o := range options {
-		if old && o.since70 {
+		if old && o.since70 || o.long == "" {
 			continue
 		}
 		names := o.long

@@ -48,6 +48,9 @@ type config struct {
 	stats       bool
 	att         bool
 	counters    []string
+	// groups take turns every interval dispatches, in place of counters.
+	groups      [][]string
+	interval    int64
 	targetCU    int
 	simds       int
 	seMask      uint64
@@ -119,7 +122,13 @@ func (s *session) configure() error {
 		}
 		c.formats = append(c.formats, strings.ToLower(word))
 	}
-	c.counters = strings.FieldsFunc(strings.TrimPrefix(e.get("ROCPROF_COUNTERS"), "pmc:"), func(r rune) bool { return r == ' ' || r == ',' })
+	c.counters = counterWords(e.get("ROCPROF_COUNTERS"))
+	for line := range strings.Lines(e.get("ROCPROF_COUNTER_GROUPS")) {
+		if words := counterWords(line); len(words) > 0 && !s.set.has("no_rotation", phasePMC) {
+			c.groups = append(c.groups, words)
+		}
+	}
+	c.interval = 1
 	for _, n := range []struct {
 		name string
 		into func(int64)
@@ -128,6 +137,7 @@ func (s *session) configure() error {
 		{"ROCPROF_ATT_PARAM_SHADER_ENGINE_MASK", func(v int64) { c.seMask = uint64(v) }},
 		{"ROCPROF_ATT_PARAM_SIMD_SELECT", func(v int64) { c.simds = int(v) }},
 		{"ROCPROF_ATT_PARAM_BUFFER_SIZE", func(v int64) { c.buffer = v }},
+		{"ROCPROF_COUNTER_GROUPS_INTERVAL", func(v int64) { c.interval = max(v, 1) }},
 	} {
 		if text := e.get(n.name); text != "" {
 			v, err := pythonInt(text)
@@ -155,6 +165,21 @@ func (s *session) configure() error {
 	s.cfg = c
 	return s.checkCounters()
 }
+
+func counterWords(text string) []string {
+	return strings.FieldsFunc(strings.TrimPrefix(strings.TrimSpace(text), "pmc:"), func(r rune) bool { return r == ' ' || r == ',' })
+}
+
+// countersOf are the counters of one dispatch: those of every dispatch, or of the group whose turn it is.
+func (s *session) countersOf(d dispatch) []string {
+	if len(s.cfg.groups) == 0 {
+		return s.cfg.counters
+	}
+	return s.cfg.groups[(d.id-1)/s.cfg.interval%int64(len(s.cfg.groups))]
+}
+
+// counting says whether counters are collected at all.
+func (s *session) counting() bool { return len(s.cfg.counters)+len(s.cfg.groups) > 0 }
 
 // regexpOf compiles a std::regex (ECMAScript) with Go's engine, which agrees on what a capture writes: anchors and
 // quoted names.
@@ -243,7 +268,7 @@ func (s *session) dispatched(o *kernelObject) {
 		d.targeted = s.inRange(s.counts[o.kernelID])
 	}
 	s.dispatches = append(s.dispatches, d)
-	if d.targeted && len(s.cfg.counters) > 0 && s.overCapacity() {
+	if d.targeted && s.counting() && overCapacity(s.countersOf(d)) {
 		s.log('F', "tool.cpp:1460", "[rocprofv3] counter collection config failed with error code 38: Request exceeds the capabilities of the hardware to collect")
 		panic(ending{signal: sigAbort, silent: true})
 	}

@@ -60,7 +60,7 @@ func (s *session) writeCSV() {
 	if s.cfg.kernelTrace && len(s.dispatches) > 0 {
 		s.writeText(s.cfg.prefix+"_kernel_trace.csv", true, s.kernelTrace())
 	}
-	if len(s.cfg.counters) > 0 {
+	if s.counting() {
 		if rows := s.counterRows(); rows != nil {
 			s.writeText(s.cfg.prefix+"_counter_collection.csv", true, rows)
 		}
