@@ -6,6 +6,8 @@
 package capture
 
 import (
+	"time"
+
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/runs"
 )
@@ -28,6 +30,8 @@ type Data struct {
 	MatchConfidence string   `json:"match_confidence,omitempty" jsonschema:"enum=exact,enum=fuzzy,enum=heuristic"`
 	Candidates      []string `json:"candidates,omitempty" jsonschema_description:"Launched symbols that fit; check them when match_confidence is heuristic."`
 
+	Discovery *Discovery `json:"discovery,omitempty"`
+
 	// Calls, AvgNS and TotalNS are of the traced symbol in the discovery run.
 	Calls     int     `json:"calls,omitempty"`
 	AvgNS     float64 `json:"avg_ns,omitempty"`
@@ -42,6 +46,12 @@ type Data struct {
 	Attempts   []Attempt   `json:"attempts,omitempty"`
 	Cost       *Cost       `json:"cost,omitempty"`
 	Provenance *Provenance `json:"provenance,omitempty"`
+}
+
+// Discovery is where the list of launches is from, when it was not made by this run.
+type Discovery struct {
+	ReusedFrom string    `json:"reused_from" jsonschema_description:"run_id of the run whose list of launches was taken since nothing it depends on has changed; rediscover makes a new one."`
+	At         time.Time `json:"at" jsonschema_description:"When that list was made."`
 }
 
 // Group is one kernel id with one grid: what a launch number counts within.

@@ -170,6 +170,20 @@ func (d *driver) discover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	reused, err := d.reuseDiscovery(out)
+	if err != nil {
+		return err
+	}
+	if reused {
+		err := d.readDiscovery(step{Name: "discover"}, out)
+		if code := envelope.CodeOf(err); code != envelope.NoKernelDiscovered && code != envelope.TraceCorrupt {
+			return err
+		}
+		d.data.Discovery = nil
+		if err := d.emptyDir(out); err != nil {
+			return err
+		}
+	}
 	argv := append(append(append(slices.Clone(d.plan.Tools.Rocprofv3), args...), "--"), d.workload()...)
 	d.workloadRuns++
 	st, err := d.runStep(ctx, "discover", argv, d.env())
@@ -199,6 +213,9 @@ func (d *driver) readDiscovery(st step, dir string) error {
 	}
 	d.readAgents(files, launches)
 	d.inventory = rocprof.NewInventory(launches)
+	if d.data.Discovery == nil && len(launches) > 0 && report.Primary == nil && st.Exit != nil && st.Exit.OK() {
+		d.offerDiscovery()
+	}
 	w := wanted{Symbol: d.plan.Symbol, Kernel: d.plan.Kernel, Name: d.run.Request.Kernel, Baseline: d.run.Request.Target == "baseline"}
 	m, facts, code := pick(d.inventory.Kernels(), w)
 	if code == "" {

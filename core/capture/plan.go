@@ -50,6 +50,8 @@ type Plan struct {
 	// Retry is the budget as it stands for this run.
 	RetriesUsed   int `json:"retries_used"`
 	RetriesBudget int `json:"retries_budget"`
+	// DiscoverKey hashes all that the list of launches depends on; runs with the same key launch the same.
+	DiscoverKey string `json:"discover_key,omitempty"`
 	// Warnings of the preparation belong to the run's answer.
 	Warnings []envelope.Warning `json:"warnings,omitempty"`
 }

@@ -79,6 +79,7 @@ func (p Preparer) Prepare(ctx context.Context, in request.Capture) (Prepared, er
 	plan.Env = p.environment(plan, build)
 	p.provenance(ctx, tree, plan.Kernel, &plan)
 	plan.Warnings = append(listing.Warnings, warnings...)
+	plan.DiscoverKey = discoverKey(plan, build.Stamp())
 	out := Prepared{Request: in, Plan: plan}
 	out.RequestKey, out.SameKey = p.keys(in, plan, build.Stamp())
 	return out, nil
@@ -331,6 +332,13 @@ func (p Preparer) keys(in request.Capture, plan Plan, build string) (requestKey,
 	requestKey = hash("request", in, plan.Provenance.Worktree, plan.GPU)
 	sameKey = hash("same", requestKey, plan.Invocation, plan.Env, plan.Provenance.SourceHash, plan.Provenance.Commit, build, toolStamps(plan.Tools))
 	return requestKey, sameKey
+}
+
+// discoverKey hashes what a workload's launches depend on: the command and its environment, the worktree's state, the build, the tools,
+// the GPU and the host. What is traced of it makes no difference.
+func discoverKey(plan Plan, build string) string {
+	p := plan.Provenance
+	return hash("discover", plan.Invocation.Argv, plan.Invocation.Cwd, plan.Env, p.Worktree, p.SourceHash, p.Commit, p.Dirty, p.Host, plan.GPU, build, toolStamps(plan.Tools))
 }
 
 func hash(parts ...any) string {

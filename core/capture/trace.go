@@ -540,6 +540,12 @@ func (d *driver) emptySuggestions(c rocprof.Choice, p TracePlan, got traced, evi
 			r.ATTShaderEngineMask = d.allEngines()
 			call(r, envelope.Medium, "keeps the shape and traces all shader engines")
 		}
+	case diagnose.NotLaunched, diagnose.NotSelected:
+		if d.data.Discovery != nil {
+			r := d.again()
+			r.Rediscover = true
+			call(r, envelope.Medium, "the list of launches was an earlier run's; this makes a new one")
+		}
 	case diagnose.BufferFull:
 		r := d.again()
 		r.ATTBufferSize = int(min(p.ATTBufferSize*2, maxBuffer))

@@ -148,11 +148,16 @@ func (s *Store) Create(r Run) (Run, error) {
 		return r, err
 	}
 	for _, key := range []string{r.RequestKey, r.SameKey} {
-		if err := s.writeFile(filepath.Join(s.dir, ".keys", key), []byte(r.ID)); err != nil {
+		if err := s.SetKey(key, r.ID); err != nil {
 			return r, err
 		}
 	}
 	return r, nil
+}
+
+// SetKey makes a run the latest of a key; see Latest.
+func (s *Store) SetKey(key, id string) error {
+	return s.writeFile(filepath.Join(s.dir, ".keys", filepath.Base(key)), []byte(id))
 }
 
 // The reserve is room that a run keeps for its own end: a trace that fills the disk must not keep the answer from being written.
@@ -261,7 +266,7 @@ func (s *Store) Finish(r Run, res Result) error {
 	return s.Save(r)
 }
 
-// Latest gives the latest run of a request key or same key, and false where there is none.
+// Latest gives the latest run of a key (request key, same key, or what SetKey was given), and false where there is none.
 func (s *Store) Latest(key string) (Run, bool) {
 	b, err := os.ReadFile(filepath.Join(s.dir, ".keys", filepath.Base(key)))
 	if err != nil {

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -58,6 +60,57 @@ func TestLaunchNeverCame(t *testing.T) {
 	}
 	if b := s.capture(a.Error.NextActions[0].Arguments); !b.OK {
 		t.Errorf("the next action ended with %s", b.raw)
+	}
+}
+
+// TestDiscoveryReused: another capture of an unchanged test takes the list of launches of the one before; a change of the source, of the
+// environment, or rediscover makes a new one; a run whose record is gone or damaged does too.
+func TestDiscoveryReused(t *testing.T) {
+	t.Parallel()
+	tree := demoTree(t)
+	s := simulated(t, "", "--worktree", tree)
+	capture := func(args map[string]any) answer {
+		t.Helper()
+		args["kernel"], args["shape"] = "softmax", "8192,8192"
+		a := s.capture(args)
+		if !a.OK {
+			t.Fatalf("%v: %s", args, a.raw)
+		}
+		return a
+	}
+	reused := func(a answer) bool { return a.get("discovery.reused_from") != nil }
+	first := capture(map[string]any{})
+	if reused(first) || first.get("cost.workload_runs") != 2.0 {
+		t.Fatalf("%s", first.raw)
+	}
+	second := capture(map[string]any{"att_target_cu": 2})
+	if second.get("discovery.reused_from") != first.Bundle || second.get("cost.workload_runs") != 1.0 || second.get("calls") != first.get("calls") {
+		t.Errorf("%s", second.raw)
+	}
+	if a := capture(map[string]any{"att_target_cu": 3, "rediscover": true}); reused(a) || a.get("cost.workload_runs") != 2.0 {
+		t.Errorf("rediscover: %s", a.raw)
+	}
+	test := filepath.Join(tree, "tests", "kernels", "test_softmax.py")
+	source, err := os.ReadFile(test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(test, append(source, "# edited\n"...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	third := capture(map[string]any{"att_target_cu": 4})
+	if reused(third) {
+		t.Errorf("the test was edited: %s", third.raw)
+	}
+	traces, err := filepath.Glob(filepath.Join(s.runs, third.Bundle, "discover", "*kernel_trace.csv"))
+	if err != nil || len(traces) == 0 {
+		t.Fatalf("%v %v", traces, err)
+	}
+	if err := os.WriteFile(traces[0], []byte("\"torn"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if a := capture(map[string]any{"att_target_cu": 5}); reused(a) {
+		t.Errorf("the list was torn: %s", a.raw)
 	}
 }
 
