@@ -57,7 +57,7 @@ func newApp(c config.Config, log *slog.Logger) (*app, error) {
 	a.spawner = &capture.Spawner{Argv: []string{self, superviseVerb}, Env: os.Environ(), Log: log}
 	prepare := capture.Preparer{
 		Programs: programs, Worktree: worktree, Jail: jail.New(append([]string{worktree}, c.AllowPath...)...), Recipes: c.Recipes,
-		GPU: c.GPU, StopGraceS: c.StopGraceS, LockDirs: lockDirs(c), Version: version(), OS: runtime.GOOS, SysRoot: "/", Environ: os.Environ(),
+		GPU: c.GPU, StopGraceS: c.StopGraceS, RefuseBusy: c.GPUInUse == "refuse", LockDirs: lockDirs(c), Version: version(), OS: runtime.GOOS, SysRoot: "/", Environ: os.Environ(),
 	}
 	a.service = &capture.Service{Store: store, Spawn: a.spawner, Prepare: prepare.Prepare, OnServerExit: runs.CancelOnExit, Log: log}
 	if c.KeepRuns {

@@ -56,7 +56,9 @@ func (d *driver) drive(ctx context.Context) error {
 	if err := d.probe(ctx); err != nil {
 		return err
 	}
-	d.watchGPU(ctx, "/")
+	if err := d.watchGPU(ctx, "/"); err != nil {
+		return err
+	}
 	if err := d.discover(ctx); err != nil {
 		return err
 	}

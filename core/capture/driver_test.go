@@ -42,9 +42,13 @@ func TestWatchGPU(t *testing.T) {
 			}
 		}
 		d := &driver{plan: Plan{GPU: GPU{BDF: bdf}}}
-		d.watchGPU(t.Context(), root)
-		if warned := len(d.warnings) > 0; warned != c.warns {
-			t.Errorf("%s: %v", name, d.warnings)
+		err := d.watchGPU(t.Context(), root)
+		if warned := len(d.warnings) > 0; warned != c.warns || err != nil {
+			t.Errorf("%s: %v, %v", name, d.warnings, err)
+		}
+		d = &driver{plan: Plan{GPU: GPU{BDF: bdf}, RefuseBusy: true}}
+		if err := d.watchGPU(t.Context(), root); (envelope.CodeOf(err) == envelope.GPUBusy) != c.warns || len(d.warnings) > 0 {
+			t.Errorf("%s, refused: %v, %v", name, d.warnings, err)
 		}
 	}
 }

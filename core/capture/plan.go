@@ -44,6 +44,8 @@ type Plan struct {
 	// Env is the whole environment of the workload, without what each phase adds.
 	Env        []string `json:"env"`
 	StopGraceS int      `json:"stop_grace_s"`
+	// RefuseBusy: a GPU that is in use is GPU_BUSY and no warning.
+	RefuseBusy bool `json:"refuse_busy,omitempty"`
 	// LockDirs are where the GPU's lock may be; the first that can be used is.
 	LockDirs   []string   `json:"lock_dirs,omitempty"`
 	Provenance Provenance `json:"provenance"`

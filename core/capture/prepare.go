@@ -29,6 +29,8 @@ type Preparer struct {
 	// GPU is the default index inside the inherited mask.
 	GPU        int
 	StopGraceS int
+	// RefuseBusy ends a capture with GPU_BUSY where the GPU is in use, in place of a warning.
+	RefuseBusy bool
 	// LockDirs are where the locks of GPUs are, as LockDirs gives them.
 	LockDirs []string
 	Version  string
@@ -62,7 +64,7 @@ func (p Preparer) Prepare(ctx context.Context, in request.Capture) (Prepared, er
 	if err != nil {
 		return Prepared{}, err
 	}
-	plan := Plan{Tools: p.Programs.Tools(tree.Root()), StopGraceS: p.StopGraceS, LockDirs: p.LockDirs}
+	plan := Plan{Tools: p.Programs.Tools(tree.Root()), StopGraceS: p.StopGraceS, RefuseBusy: p.RefuseBusy, LockDirs: p.LockDirs}
 	if err := p.havePrograms(plan.Tools, tree.Root()); err != nil {
 		return Prepared{}, withRequest(err, in)
 	}

@@ -159,6 +159,10 @@ func (s *Service) lineage(p Prepared) (string, int, error) {
 		if err != nil {
 			return "", 0, err
 		}
+		var plan Plan
+		if s.Store.ReadJSON(before.ID, "plan.json", &plan) == nil && plan.Provenance.SourceHash != p.Plan.Provenance.SourceHash {
+			return "", 0, nil // the kernel's source was edited: what failed before says nothing of it
+		}
 		return before.Lineage, before.Retries + 1, nil
 	}
 	before, ok := s.Store.Latest(p.RequestKey)

@@ -39,6 +39,7 @@ var settings = []Setting{
 	{Flag: "read-only", Env: "FLYPROF_READ_ONLY", Bool: true, Help: "serve nothing that starts or stops a process"},
 	{Flag: "keep-runs", Env: "FLYPROF_KEEP_RUNS", Bool: true, Help: "let runs finish when the server goes away (default: they are cancelled)"},
 	{Flag: "lock-dir", Env: "FLYPROF_LOCK_DIR", Help: "where the locks of GPUs are, shared by all users of the host (default /run/lock/flyprof)"},
+	{Flag: "gpu-in-use", Env: "FLYPROF_GPU_IN_USE", Default: "warn", Help: "what to do when the GPU is busy with something else before a capture: warn, or refuse"},
 	{Flag: "stop-grace", Env: "FLYPROF_STOP_GRACE", Default: "60", Help: "seconds between SIGTERM and SIGKILL when a run is stopped"},
 	{Flag: "log-level", Env: "FLYPROF_LOG_LEVEL", Default: "info", Help: "debug, info, warn or error"},
 	{Flag: "log-file", Env: "FLYPROF_LOG_FILE", Help: "write the log to this file in place of standard error"},
@@ -65,6 +66,8 @@ type Config struct {
 	ReadOnly       bool
 	KeepRuns       bool
 	LockDir        string
+	// GPUInUse is "warn" or "refuse".
+	GPUInUse string
 	// StopGraceS is in seconds.
 	StopGraceS int
 	LogLevel   string
@@ -99,6 +102,7 @@ func Resolve(getenv func(string) string, sources ...Source) (Config, error) {
 		Worktree: r.one("worktree"), Python: r.one("python"), Rocprofv3: r.one("rocprofv3"), ATTLibraryPath: r.many("att-library-path"),
 		RunsDir: r.one("runs-dir"), Recipes: r.one("recipes"), GPU: r.number("gpu", 0, 255), AllowPath: r.many("allow-path"),
 		Toolsets: strings.Split(r.one("toolsets"), ","), ReadOnly: r.boolean("read-only"), KeepRuns: r.boolean("keep-runs"), LockDir: r.one("lock-dir"),
+		GPUInUse:   r.oneOf("gpu-in-use", "warn", "refuse"),
 		StopGraceS: r.number("stop-grace", 0, 3600), LogLevel: r.oneOf("log-level", "debug", "info", "warn", "error"), LogFile: r.one("log-file"),
 		Simulate: r.simulate(), Replay: r.one("replay"), Fault: r.one("fault"), Seed: uint64(r.number("seed", 0, 1<<53)),
 	}

@@ -46,6 +46,31 @@ const (
 	Silent Kind = "silent"
 )
 
+// KindInfo describes a kind for readers.
+type KindInfo struct {
+	Kind Kind
+	// Shows is how it is recognised, Tries what a capture does about it unasked, where the caller left that open.
+	Shows, Tries string
+}
+
+// Kinds gives all kinds in the order in which they are looked for.
+func Kinds() []KindInfo {
+	return []KindInfo{
+		{BufferFull, "a dispatch directory without waves, and the log's line that the buffer was full", "twice the buffer"},
+		{OtherKernel, "the rows of code.json are of another kernel or launch", ""},
+		{Elsewhere, "code.json without rows, and occupancy.json with waves on other CUs", "the CU that had waves in most shader engines, on all engines"},
+		{OtherGPU, ".att files of header size only, and launches by another agent", "the same GPU under the number that rocprofv3 gives it; never another GPU"},
+		{IdleEngines, "no wave in occupancy.json, or .att files of header size only", "all shader engines"},
+		{Corrupt, "a dispatch directory that cannot be read", ""},
+		{NotDecoded, ".att files with data, and no dispatch directory", ""},
+		{NotLaunched, "no .att file, and a kernel trace that does not list the kernel", ""},
+		{NeverReached, "no .att file, and fewer launches in the kernel trace than the launch number", "a launch that the traced run has"},
+		{OtherProcess, "the same, with enough launches over several processes", "a launch that one process has"},
+		{NotSelected, "no .att file, and the launches are there", ""},
+		{Silent, "no .att file, and a kernel trace without a row", ""},
+	}
+}
+
 // Facts are what lies on disk, and what is known of the job; what is not known stays zero.
 type Facts struct {
 	Files      rocprof.Outputs

@@ -47,7 +47,7 @@ func TestEmpty(t *testing.T) {
 	other := empty
 	other.Ins, other.What = 20, "the trace holds j and not k"
 	full := rocprof.Report{Warnings: []rocprof.Finding{{ID: "BUFFER_FULL"}}}
-	for name, c := range map[string]struct {
+	cases := map[string]struct {
 		facts Facts
 		kind  Kind
 		code  envelope.Code
@@ -68,7 +68,8 @@ func TestEmpty(t *testing.T) {
 		"launched and never selected": {Facts{Files: raw(), Launches: launches("k", "p", 9), Kernel: "k", Iter: iter(t, "8")}, NotSelected, envelope.EmptyATT, "9 launches of 4 workgroups"},
 		"nothing is known of the job": {Facts{Files: raw(), Launches: launches("k", "p", 9)}, NotSelected, envelope.EmptyATT, "no .att file"},
 		"an empty list of launches":   {Facts{Files: raw(), Kernel: "k"}, Silent, envelope.EmptyATT, "has no row"},
-	} {
+	}
+	for name, c := range cases {
 		d := Empty(c.facts)
 		if d == nil || d.Kind != c.kind || d.Code != c.code || d.Cause == "" || d.Do == "" || d.Confidence == "" {
 			t.Errorf("%s: %+v", name, d)
@@ -76,6 +77,15 @@ func TestEmpty(t *testing.T) {
 		}
 		if all := d.Cause + strings.Join(d.Evidence, "\n"); !strings.Contains(all, c.says) {
 			t.Errorf("%s: %q is not in %s", name, c.says, all)
+		}
+	}
+	seen := map[Kind]bool{}
+	for _, c := range cases {
+		seen[c.kind] = true
+	}
+	for _, k := range Kinds() {
+		if !seen[k.Kind] || k.Shows == "" {
+			t.Errorf("%s has no case, or no sign", k.Kind)
 		}
 	}
 	if d := Empty(Facts{Dispatches: []Dispatch{empty, {State: att.Kept}}}); d != nil {

@@ -28,7 +28,10 @@ type Data struct {
 	// Directory is set for a path and for a run with traces.
 	Directory *Directory `json:"directory,omitempty"`
 	RunID     string     `json:"run_id,omitempty"`
-	State     runs.State `json:"state,omitempty"`
+	// Round and Rounds bound the loop of capture and triage for one lineage of runs.
+	Round  int        `json:"round,omitempty" jsonschema_description:"Which attempt of its lineage the run is; counted from 1."`
+	Rounds int        `json:"rounds,omitempty" jsonschema_description:"How many attempts triage proposes; after them it says stop."`
+	State  runs.State `json:"state,omitempty"`
 }
 
 // Cause is one explanation.
@@ -330,8 +333,18 @@ func (s Service) run(ctx context.Context, in request.Triage) (reply, error) {
 	if d := data.Directory; d != nil && d.Cause != nil && !slices.ContainsFunc(data.Causes, func(c Cause) bool { return c.Cause == d.Cause.Cause }) {
 		data.Causes = append(data.Causes, *d.Cause)
 	}
+	data.Round, data.Rounds = r.Retries+1, maxRounds
+	if data.Round > maxRounds {
+		return reply{Bundle: r.ID, Data: &data, Actions: []envelope.Action{
+			{Kind: envelope.ReportFinding, Reason: fmt.Sprintf("%d runs of this lineage have failed, the last with %s: report it with the evidence; an edit of the kernel opens a new lineage", data.Round, e.Code)},
+			{Kind: envelope.Stop, Reason: fmt.Sprintf("%d rounds of triage for one lineage are over", maxRounds)},
+		}}, nil
+	}
 	return reply{Bundle: r.ID, Data: &data, Actions: e.Actions}, nil
 }
+
+// maxRounds is how many failed runs of one lineage get proposals.
+const maxRounds = 3
 
 // asked tells what a run had asked the profiler for.
 func (s Service) asked(id string, res runs.Result) Asked {

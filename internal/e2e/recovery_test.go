@@ -114,6 +114,81 @@ func TestDiscoveryReused(t *testing.T) {
 	}
 }
 
+// TestSameDiagnosis: triage of an empty run, by its id and by its directory, names the reason that the capture named.
+func TestSameDiagnosis(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault string
+		args  map[string]any
+		kind  string
+	}{
+		"elsewhere":    {"", map[string]any{"shape": "8,8192", "att_target_cu": 1, "att_shader_engine_mask": "0x1"}, "elsewhere"},
+		"idle engines": {"wrong_gpu", map[string]any{}, "idle_engines"},
+		"other kernel": {"wrong_kernel", map[string]any{}, "other_kernel"},
+	} {
+		s := simulated(t, "", "--fault", c.fault)
+		c.args["kernel"] = "softmax"
+		a := s.capture(c.args)
+		if a.Error == nil || a.Error.Code != "EMPTY_ATT" || a.Error.Evidence["diagnosis"] != c.kind {
+			t.Errorf("%s: %s", name, a.raw)
+			continue
+		}
+		kernel, _ := a.get("kernel").(string)
+		for _, args := range []map[string]any{{"run_id": a.Bundle}, {"path": filepath.Join(s.runs, a.Bundle), "kernel": kernel}} {
+			b := s.call("flyprof_triage", args)
+			if cause, _ := b.get("directory.cause").(map[string]any); !b.OK || cause == nil || cause["kind"] != c.kind {
+				t.Errorf("%s: %v: %s", name, args, b.raw)
+			}
+		}
+	}
+}
+
+// TestRounds: for one lineage triage proposes three times, then it says stop; an edit of the test opens a new lineage.
+func TestRounds(t *testing.T) {
+	t.Parallel()
+	tree := demoTree(t)
+	s := simulated(t, "", "--worktree", tree, "--fault", "compile_fail")
+	args := map[string]any{"kernel": "softmax", "force": true}
+	for round := 1; round <= 4; round++ {
+		a := s.capture(args)
+		if a.Error == nil || a.Error.Code != "KERNEL_COMPILE_FAIL" {
+			t.Fatalf("%s", a.raw)
+		}
+		b := s.call("flyprof_triage", map[string]any{"run_id": a.Bundle})
+		last := b.NextActions[len(b.NextActions)-1].Action
+		if b.get("round") != float64(round) || (round > 3) != (last == "stop" && b.get("round").(float64) > b.get("rounds").(float64)) {
+			t.Errorf("round %d: %s", round, b.raw)
+		}
+		args["retry_of"] = a.Bundle
+	}
+	test := filepath.Join(tree, "tests", "kernels", "test_softmax.py")
+	source, err := os.ReadFile(test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(test, append(source, "# mended\n"...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a := s.capture(args)
+	if b := s.call("flyprof_triage", map[string]any{"run_id": a.Bundle}); b.get("round") != 1.0 {
+		t.Errorf("after an edit: %s", b.raw)
+	}
+}
+
+// TestTimeoutKeepsTheOtherTag: a limit that ends the small trace leaves the big one in the answer and on disk.
+func TestTimeoutKeepsTheOtherTag(t *testing.T) {
+	t.Parallel()
+	s := simulated(t, "", "--fault", "att:slow=10")
+	a := s.capture(map[string]any{"kernel": "softmax", "shape": "8192,8192", "tag": "both", "timeout_s": 18})
+	if a.Error == nil || a.Error.Code != "CAPTURE_TIMEOUT" || a.get("tags.big.state") != "done" {
+		t.Fatalf("%s", a.raw)
+	}
+	kept, _ := a.get("tags.big.kept_dir").(string)
+	if _, err := os.Stat(filepath.Join(s.runs, a.Bundle, filepath.FromSlash(kept), "code.json")); kept == "" || err != nil {
+		t.Errorf("%q: %v", kept, err)
+	}
+}
+
 func (a answer) warned(code string) bool {
 	for _, w := range a.Warnings {
 		if w.Code == code {
