@@ -189,6 +189,33 @@ func TestTimeoutKeepsTheOtherTag(t *testing.T) {
 	}
 }
 
+// TestGroupAndBaseline: of several launch groups the one that is asked for is traced, and the result is of that grid; the baseline
+// beside a kernel is traced on purpose only.
+func TestGroupAndBaseline(t *testing.T) {
+	t.Parallel()
+	s := simulated(t, "")
+	a := s.capture(map[string]any{"kernel": "rmsnorm"})
+	groups, _ := a.get("groups").([]any)
+	if !a.OK || len(groups) < 2 {
+		t.Fatalf("%s", a.raw)
+	}
+	for _, g := range groups {
+		group := g.(map[string]any)
+		b := s.capture(map[string]any{"kernel": "rmsnorm", "group": group["id"]})
+		if !b.OK || b.get("group") != group["id"] || b.get("tags.big.grid.workgroups") != group["workgroups"] {
+			t.Errorf("%v: %s", group, b.raw)
+		}
+	}
+	if b := s.capture(map[string]any{"kernel": "rmsnorm", "group": "99:1x1x1"}); b.Error == nil || b.Error.Code != "DISPATCH_OUT_OF_RANGE" || len(b.Error.Available) != len(groups) {
+		t.Errorf("%s", b.raw)
+	}
+	own := s.capture(map[string]any{"kernel": "softmax", "shape": "8192,8192"})
+	twin := s.capture(map[string]any{"kernel": "softmax", "shape": "8192,8192", "target": "baseline"})
+	if twin.get("kernel") == nil || twin.get("kernel") == own.get("kernel") || twin.OK && (twin.get("match_confidence") != "heuristic" || !twin.warned("MATCH_HEURISTIC")) {
+		t.Errorf("%s", twin.raw)
+	}
+}
+
 func (a answer) warned(code string) bool {
 	for _, w := range a.Warnings {
 		if w.Code == code {
