@@ -22,6 +22,7 @@ import (
 	"github.com/flyprof/flyprof-mcp/core/runs"
 	"github.com/flyprof/flyprof-mcp/core/triage"
 	"github.com/flyprof/flyprof-mcp/internal/stdio"
+	"github.com/flyprof/flyprof-mcp/internal/wire"
 	"github.com/flyprof/flyprof-mcp/resources"
 	"github.com/flyprof/flyprof-mcp/skills"
 	"github.com/flyprof/flyprof-mcp/tools"
@@ -106,7 +107,7 @@ func toolsets(c config.Config) []string {
 
 // progress reports over MCP how far a waiting call is. The numbers are seconds.
 func progress(ctx context.Context) capture.Progress {
-	tell := stdio.Progress(ctx)
+	tell := wire.Progress(ctx)
 	return func(elapsedS float64, estimateS int, message string) { tell(elapsedS, float64(estimateS), message) }
 }
 
@@ -161,7 +162,7 @@ func (a *app) intercept(ctx context.Context, method string, params json.RawMessa
 	if !missing {
 		return nil, false, nil
 	}
-	return nil, true, &stdio.Error{Code: code, Message: message}
+	return nil, true, &wire.Error{Code: code, Message: message}
 }
 
 // open puts the program together from the settings in force; the closer is the log's.

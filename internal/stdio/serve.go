@@ -6,7 +6,6 @@
 package stdio
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -22,6 +20,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/flyprof/flyprof-mcp/internal/wire"
 )
 
 // Options of Serve; the zero value has the defaults.
@@ -37,9 +37,8 @@ type Options struct {
 	// Grace is how long requests in flight may go on after the end of input before their context is cancelled, and again
 	// how long they have after that; default 300 ms.
 	Grace time.Duration
-	// Intercept answers methods that the library does not know, with a result or an error (a *Error keeps its code). It
-	// says false for methods that are not its own; nil for none.
-	Intercept func(ctx context.Context, method string, params json.RawMessage) (result any, ok bool, err error)
+	// Intercept answers methods that the library does not know; nil for none.
+	Intercept wire.Intercept
 }
 
 func (o Options) withDefaults() Options {
@@ -80,20 +79,11 @@ func (e *CancelledError) Error() string {
 	return "cancelled by the client: " + e.Reason
 }
 
-// Error is a JSON-RPC error with a code, for Intercept.
-type Error struct {
-	Code    int
-	Message string
-}
-
-// Error gives the message.
-func (e *Error) Error() string { return e.Message }
-
 // conn is one session over a pair of streams.
 type conn struct {
 	Options
 	srv     *server.MCPServer
-	session *session
+	session *wire.Session
 	out     io.Writer
 	// end ends the session and cancels all that is in flight.
 	end context.CancelCauseFunc
@@ -130,7 +120,7 @@ func Serve(ctx context.Context, srv *server.MCPServer, in io.Reader, out io.Writ
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	c := &conn{
-		Options: opts, srv: srv, session: newSession(), out: out, end: end,
+		Options: opts, srv: srv, session: wire.NewSession("stdio"), out: out, end: end,
 		calls: map[string]*call{}, slots: make(chan struct{}, opts.MaxInFlight),
 	}
 	if err := srv.RegisterSession(ctx, c.session); err != nil {
@@ -140,7 +130,7 @@ func Serve(ctx context.Context, srv *server.MCPServer, in io.Reader, out io.Writ
 	pumped, stopPump := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(pumped)
-		c.session.pump(stopPump, c.writeNotification)
+		c.session.Pump(stopPump, c.writeNotification)
 	}()
 	err := c.loop(ctx, in)
 	if ctx.Err() == nil {
@@ -214,38 +204,38 @@ func (c *conn) loop(ctx context.Context, in io.Reader) error {
 
 // take acts on one message.
 func (c *conn) take(ctx context.Context, raw []byte) {
-	m, fault := parseMessage(raw)
+	m, fault := wire.Parse(raw)
 	switch {
 	case fault != nil:
-		c.refuse(ctx, m.id, fault.Code, fault.Message)
-	case m.kind == reply: // this server asks nothing of clients
-	case m.kind == notification && m.method == string(mcp.MethodNotificationCancelled):
-		c.cancel(m.params)
-	case m.kind == notification:
-		c.handle(c.srv.WithContext(ctx, c.session), raw, m) // it has no answer
+		c.refuse(ctx, m.ID, fault.Code, fault.Message)
+	case m.Kind == wire.Reply: // this server asks nothing of clients
+	case m.Kind == wire.Notification && m.Method == string(mcp.MethodNotificationCancelled):
+		c.cancel(m.Params)
+	case m.Kind == wire.Notification:
+		c.answerer().Answer(c.srv.WithContext(ctx, c.session), raw, m) // it has no answer
 	default:
 		c.start(ctx, raw, m)
 	}
 }
 
 // start registers a request, so that a cancel on the next line finds it, and works on it in a goroutine of its own.
-func (c *conn) start(ctx context.Context, raw []byte, m message) {
-	key := string(m.id)
+func (c *conn) start(ctx context.Context, raw []byte, m wire.Message) {
+	key := string(m.ID)
 	c.callsMu.Lock()
 	_, taken := c.calls[key]
 	c.callsMu.Unlock()
 	if taken {
-		c.refuse(ctx, m.id, mcp.INVALID_REQUEST, "a request with this id is in flight")
+		c.refuse(ctx, m.ID, mcp.INVALID_REQUEST, "a request with this id is in flight")
 		return
 	}
 	size := int64(len(raw))
 	if c.bytes.Add(size) > max(c.MaxInFlightBytes, size) || !c.takeSlot() {
 		c.bytes.Add(-size)
-		c.refuse(ctx, m.id, mcp.INTERNAL_ERROR, fmt.Sprintf("too much in flight: at most %d requests and %d bytes; wait for answers and send it again", c.MaxInFlight, c.MaxInFlightBytes))
+		c.refuse(ctx, m.ID, mcp.INTERNAL_ERROR, fmt.Sprintf("too much in flight: at most %d requests and %d bytes; wait for answers and send it again", c.MaxInFlight, c.MaxInFlightBytes))
 		return
 	}
 	callCtx, cancel := context.WithCancelCause(ctx)
-	k := &call{id: m.id, method: m.method, cancel: cancel}
+	k := &call{id: m.ID, method: m.Method, cancel: cancel}
 	c.callsMu.Lock()
 	c.calls[key] = k
 	c.callsMu.Unlock()
@@ -257,7 +247,7 @@ func (c *conn) start(ctx context.Context, raw []byte, m message) {
 		defer cancel(nil)
 		c.work(callCtx, k, raw, m)
 	})
-	if m.method == string(mcp.MethodInitialize) || m.method == string(mcp.MethodSetLogLevel) {
+	if m.Method == string(mcp.MethodInitialize) || m.Method == string(mcp.MethodSetLogLevel) {
 		select {
 		case <-done:
 		case <-ctx.Done():
@@ -275,58 +265,21 @@ func (c *conn) takeSlot() bool {
 }
 
 // work runs one request to its reply.
-func (c *conn) work(ctx context.Context, k *call, raw []byte, m message) {
+func (c *conn) work(ctx context.Context, k *call, raw []byte, m wire.Message) {
 	var who server.ClientSession = c.session
-	if m.method == string(mcp.MethodSubscriptionsListen) {
-		who = &listener{session: c.session, id: m.id}
+	if m.Method == string(mcp.MethodSubscriptionsListen) {
+		who = &wire.Listener{Session: c.session, ID: m.ID}
 	}
 	ctx = c.srv.WithContext(ctx, who)
-	if token := progressToken(m); token != nil {
-		ctx = WithProgress(ctx, c.progress(k, token))
+	if token := wire.ProgressToken(m); token != nil {
+		ctx = wire.WithProgress(ctx, wire.Reporter(token, func(frame []byte) { c.writeProgress(k, frame) }))
 	}
-	response := c.handle(ctx, raw, m)
+	response := c.answerer().Answer(ctx, raw, m)
 	c.callsMu.Lock()
 	delete(c.calls, string(k.id))
 	c.callsMu.Unlock()
-	c.session.flush()
+	c.session.Flush()
 	c.write(k, response)
-}
-
-// handle has the server answer; a panic becomes an internal error.
-func (c *conn) handle(ctx context.Context, raw []byte, m message) (response any) {
-	defer func() {
-		if p := recover(); p != nil {
-			c.Log.ErrorContext(ctx, "panic while answering", "method", m.method, "panic", p, "stack", string(debug.Stack()))
-			response = failure(m.id, mcp.INTERNAL_ERROR, fmt.Sprintf("panic: %v", p))
-		}
-	}()
-	if c.Intercept != nil && m.kind == request {
-		if result, ok, err := c.Intercept(ctx, m.method, m.params); ok {
-			return interceptReply(m.id, result, err)
-		}
-	}
-	switch r := c.srv.HandleMessage(ctx, raw).(type) {
-	case nil:
-		// The library also says nothing to what is no proper request; someone waits for an answer all the same.
-		return failure(m.id, mcp.INVALID_REQUEST, "not a valid request")
-	case mcp.JSONRPCResponse:
-		return success(m.id, r.Result)
-	case mcp.JSONRPCError:
-		return replyFrame{JSONRPC: mcp.JSONRPC_VERSION, ID: orNull(m.id), Error: &r.Error}
-	default:
-		return r
-	}
-}
-
-func interceptReply(id json.RawMessage, result any, err error) any {
-	var coded *Error
-	switch {
-	case errors.As(err, &coded):
-		return failure(id, coded.Code, coded.Message)
-	case err != nil:
-		return failure(id, mcp.INTERNAL_ERROR, err.Error())
-	}
-	return success(id, result)
 }
 
 // cancel ends the request that the client names by its exact id. A reply that is on its way is not stopped.
@@ -338,7 +291,7 @@ func (c *conn) cancel(params json.RawMessage) {
 	if json.Unmarshal(params, &p) != nil {
 		return
 	}
-	id, ok := canonicalID(p.RequestID)
+	id, ok := wire.CanonicalID(p.RequestID)
 	if !ok {
 		return
 	}
@@ -352,7 +305,7 @@ func (c *conn) cancel(params json.RawMessage) {
 	if k.method != string(mcp.MethodSubscriptionsListen) {
 		k.muted.Store(true)
 	}
-	k.cancel(&CancelledError{Reason: shorten(p.Reason, 200)})
+	k.cancel(&CancelledError{Reason: wire.Shorten(p.Reason, 200)})
 }
 
 // refuse answers a message that is not worked on. The answer has a goroutine of its own, since a client that does not
@@ -361,7 +314,7 @@ func (c *conn) refuse(ctx context.Context, id json.RawMessage, code int, message
 	held, done := c.takeSlot(), make(chan struct{})
 	c.inFlight.Go(func() {
 		defer close(done)
-		c.write(nil, failure(id, code, message))
+		c.write(nil, wire.Failure(id, code, message))
 		if held {
 			<-c.slots
 		}
@@ -375,6 +328,20 @@ func (c *conn) refuse(ctx context.Context, id json.RawMessage, code int, message
 	}
 }
 
+func (c *conn) answerer() wire.Answerer {
+	return wire.Answerer{Server: c.srv, Intercept: c.Intercept, Log: c.Log}
+}
+
+// writeProgress writes under the lock that the reply is written under, on the handler's goroutine, so that order and end hold by
+// themselves.
+func (c *conn) writeProgress(k *call, frame []byte) {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	if !k.finished && !k.muted.Load() {
+		c.writeLocked(frame)
+	}
+}
+
 func (c *conn) writeNotification(n mcp.JSONRPCNotification) { c.write(nil, n) }
 
 // write sends one frame. With a call it is the call's reply, and it is dropped where the call was cancelled.
@@ -385,7 +352,7 @@ func (c *conn) write(k *call, frame any) {
 		if k == nil {
 			return
 		}
-		raw, _ = json.Marshal(failure(k.id, mcp.INTERNAL_ERROR, "the result cannot be encoded"))
+		raw, _ = json.Marshal(wire.Failure(k.id, mcp.INTERNAL_ERROR, "the result cannot be encoded"))
 	}
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
@@ -405,30 +372,4 @@ func (c *conn) writeLocked(raw []byte) {
 	if _, err := c.out.Write(append(raw, '\n')); err != nil {
 		c.end(&writeError{err})
 	}
-}
-
-// replyFrame is a reply with the request's id as the client wrote it: decoding it would round large numbers.
-type replyFrame struct {
-	JSONRPC string                   `json:"jsonrpc"`
-	ID      json.RawMessage          `json:"id"`
-	Result  any                      `json:"result,omitempty"`
-	Error   *mcp.JSONRPCErrorDetails `json:"error,omitempty"`
-}
-
-func success(id json.RawMessage, result any) replyFrame {
-	if result == nil {
-		result = struct{}{}
-	}
-	return replyFrame{JSONRPC: mcp.JSONRPC_VERSION, ID: orNull(id), Result: result}
-}
-
-func failure(id json.RawMessage, code int, message string) replyFrame {
-	return replyFrame{JSONRPC: mcp.JSONRPC_VERSION, ID: orNull(id), Error: &mcp.JSONRPCErrorDetails{Code: code, Message: message}}
-}
-
-func orNull(id json.RawMessage) json.RawMessage {
-	if len(bytes.TrimSpace(id)) == 0 {
-		return json.RawMessage("null")
-	}
-	return id
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/flyprof/flyprof-mcp/internal/wire"
 )
 
 // bench is a server with tools that misbehave on request.
@@ -38,14 +40,14 @@ func newBench(opts ...server.ServerOption) *bench {
 		return text(req.GetString("text", "")), nil
 	})
 	b.tool("steps", func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		report, n := Progress(ctx), req.GetInt("n", 1)
+		report, n := wire.Progress(ctx), req.GetInt("n", 1)
 		for i := range n {
 			report(float64(i+1), float64(n), "step")
 		}
 		return text("done"), nil
 	})
 	b.tool("late", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		report := Progress(ctx)
+		report := wire.Progress(ctx)
 		go func() {
 			for i := range 200 {
 				report(float64(i+1), 0, "from another goroutine")
@@ -241,7 +243,10 @@ func TestProgressIsCompleteAndInOrder(t *testing.T) {
 	c := connect(t, newBench(), Options{})
 	c.send(rpcCall("p", "steps", `{"n":5000}`))
 	for want := 1; want <= 5000; want++ {
-		var p progressParams
+		var p struct {
+			Token           json.RawMessage `json:"progressToken"`
+			Progress, Total float64
+		}
 		if err := json.Unmarshal(c.next().Params, &p); err != nil || p.Progress != float64(want) || p.Total != 5000 || string(p.Token) != `"p"` {
 			t.Fatalf("progress %d is %+v (%v)", want, p, err)
 		}
@@ -256,7 +261,7 @@ func TestProgressThatDoesNotGrowIsDropped(t *testing.T) {
 	b.tool("odd", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var zero float64
 		for _, p := range []float64{1, 1, 0.5, zero / zero, 1 / zero, 2} {
-			Progress(ctx)(p, 0, "")
+			wire.Progress(ctx)(p, 0, "")
 		}
 		return mcp.NewToolResultText(""), nil
 	})
@@ -761,7 +766,7 @@ func TestIntercept(t *testing.T) {
 		case "skills/list":
 			return map[string]string{"params": string(params)}, true, nil
 		case "skills/get":
-			return nil, true, &Error{mcp.INVALID_PARAMS, "no such skill"}
+			return nil, true, &wire.Error{mcp.INVALID_PARAMS, "no such skill"}
 		case "skills/fail":
 			return nil, true, errors.New("broken")
 		}

@@ -1,4 +1,4 @@
-package stdio
+package wire
 
 import (
 	"context"
@@ -41,9 +41,9 @@ type progressParams struct {
 	Message  string          `json:"message,omitempty"`
 }
 
-// progress makes the function for one call. It writes on the handler's goroutine, under the lock that the reply is
-// written under, so that order and end hold by themselves.
-func (c *conn) progress(k *call, token json.RawMessage) ProgressFunc {
+// Reporter makes the function that reports the progress of one call under its token. write gets each frame, one at a time and in order;
+// it decides whether the call still takes any.
+func Reporter(token json.RawMessage, write func(frame []byte)) ProgressFunc {
 	var mu sync.Mutex
 	last := math.Inf(-1)
 	return func(progress, total float64, message string) {
@@ -56,29 +56,25 @@ func (c *conn) progress(k *call, token json.RawMessage) ProgressFunc {
 			return
 		}
 		last = progress
-		raw, err := json.Marshal(progressFrame{"2.0", "notifications/progress", progressParams{token, progress, total, shorten(message, 500)}})
+		raw, err := json.Marshal(progressFrame{"2.0", "notifications/progress", progressParams{token, progress, total, Shorten(message, 500)}})
 		if err != nil {
 			return
 		}
-		c.writeMu.Lock()
-		defer c.writeMu.Unlock()
-		if !k.finished && !k.muted.Load() {
-			c.writeLocked(raw)
-		}
+		write(raw)
 	}
 }
 
-// progressToken gives the token of a request that asks for progress, as the client wrote it; else nil.
-func progressToken(m message) json.RawMessage {
+// ProgressToken gives the token of a request that asks for progress, as the client wrote it; else nil.
+func ProgressToken(m Message) json.RawMessage {
 	var p struct {
 		Meta struct {
 			Token json.RawMessage `json:"progressToken"`
 		} `json:"_meta"`
 	}
-	if json.Unmarshal(m.params, &p) != nil {
+	if json.Unmarshal(m.Params, &p) != nil {
 		return nil
 	}
-	if token, ok := canonicalID(p.Meta.Token); ok {
+	if token, ok := CanonicalID(p.Meta.Token); ok {
 		return token
 	}
 	return nil

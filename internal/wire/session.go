@@ -1,4 +1,4 @@
-package stdio
+package wire
 
 import (
 	"crypto/rand"
@@ -11,8 +11,8 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// session is what the server knows of the client at the other end. Nothing that outlives the connection hangs on it.
-type session struct {
+// Session is what the server knows of the client at the other end. Nothing that outlives the connection hangs on it.
+type Session struct {
 	id            string
 	notifications chan mcp.JSONRPCNotification
 	// flushes asks the pump to send all that waits, and to close the channel that it is given.
@@ -27,75 +27,76 @@ type session struct {
 	caps        mcp.ClientCapabilities
 	// subscribed are the URIs of resources/subscribe (before 2026-07-28), listeners the open subscriptions/listen.
 	subscribed map[string]bool
-	listeners  map[*listener]mcp.SubscriptionFilter
+	listeners  map[*Listener]mcp.SubscriptionFilter
 }
 
 // The optional interfaces of the library that the session answers to.
 var (
-	_ server.SessionWithLogging               = (*session)(nil)
-	_ server.SessionWithClientInfo            = (*session)(nil)
-	_ server.SessionWithProtocolVersion       = (*session)(nil)
-	_ server.SessionWithResourceSubscriptions = (*session)(nil)
-	_ server.SessionWithSubscriptionFilter    = (*session)(nil)
-	_ server.SessionWithResourceSubscriptions = (*listener)(nil)
-	_ server.SessionWithSubscriptionFilter    = (*listener)(nil)
+	_ server.SessionWithLogging               = (*Session)(nil)
+	_ server.SessionWithClientInfo            = (*Session)(nil)
+	_ server.SessionWithProtocolVersion       = (*Session)(nil)
+	_ server.SessionWithResourceSubscriptions = (*Session)(nil)
+	_ server.SessionWithSubscriptionFilter    = (*Session)(nil)
+	_ server.SessionWithResourceSubscriptions = (*Listener)(nil)
+	_ server.SessionWithSubscriptionFilter    = (*Listener)(nil)
 )
 
-func newSession() *session {
-	return &session{
-		id: "stdio-" + rand.Text(), notifications: make(chan mcp.JSONRPCNotification, 256),
+// NewSession makes a session whose id begins with the transport's name.
+func NewSession(transport string) *Session {
+	return &Session{
+		id: transport + "-" + rand.Text(), notifications: make(chan mcp.JSONRPCNotification, 256),
 		flushes: make(chan chan struct{}), stopped: make(chan struct{}),
 		// "error" is what the library's own stdio session starts with.
-		level: mcp.LoggingLevelError, subscribed: map[string]bool{}, listeners: map[*listener]mcp.SubscriptionFilter{},
+		level: mcp.LoggingLevelError, subscribed: map[string]bool{}, listeners: map[*Listener]mcp.SubscriptionFilter{},
 	}
 }
 
 // SessionID implements server.ClientSession.
-func (s *session) SessionID() string { return s.id }
+func (s *Session) SessionID() string { return s.id }
 
 // NotificationChannel implements server.ClientSession.
-func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification { return s.notifications }
+func (s *Session) NotificationChannel() chan<- mcp.JSONRPCNotification { return s.notifications }
 
 // Initialize implements server.ClientSession.
-func (s *session) Initialize() { s.locked(func() { s.initialized = true }) }
+func (s *Session) Initialize() { s.locked(func() { s.initialized = true }) }
 
 // Initialized implements server.ClientSession.
-func (s *session) Initialized() (is bool) { s.locked(func() { is = s.initialized }); return is }
+func (s *Session) Initialized() (is bool) { s.locked(func() { is = s.initialized }); return is }
 
 // SetLogLevel implements server.SessionWithLogging.
-func (s *session) SetLogLevel(level mcp.LoggingLevel) { s.locked(func() { s.level = level }) }
+func (s *Session) SetLogLevel(level mcp.LoggingLevel) { s.locked(func() { s.level = level }) }
 
 // GetLogLevel implements server.SessionWithLogging.
-func (s *session) GetLogLevel() (level mcp.LoggingLevel) {
+func (s *Session) GetLogLevel() (level mcp.LoggingLevel) {
 	s.locked(func() { level = s.level })
 	return level
 }
 
 // SetProtocolVersion records what initialize agreed on.
-func (s *session) SetProtocolVersion(version string) { s.locked(func() { s.version = version }) }
+func (s *Session) SetProtocolVersion(version string) { s.locked(func() { s.version = version }) }
 
 // ProtocolVersion implements server.SessionWithProtocolVersion.
-func (s *session) ProtocolVersion() (version string) {
+func (s *Session) ProtocolVersion() (version string) {
 	s.locked(func() { version = s.version })
 	return version
 }
 
 // SetClientInfo implements server.SessionWithClientInfo.
-func (s *session) SetClientInfo(client mcp.Implementation) { s.locked(func() { s.client = client }) }
+func (s *Session) SetClientInfo(client mcp.Implementation) { s.locked(func() { s.client = client }) }
 
 // GetClientInfo implements server.SessionWithClientInfo.
-func (s *session) GetClientInfo() (client mcp.Implementation) {
+func (s *Session) GetClientInfo() (client mcp.Implementation) {
 	s.locked(func() { client = s.client })
 	return client
 }
 
 // SetClientCapabilities implements server.SessionWithClientInfo.
-func (s *session) SetClientCapabilities(caps mcp.ClientCapabilities) {
+func (s *Session) SetClientCapabilities(caps mcp.ClientCapabilities) {
 	s.locked(func() { s.caps = caps })
 }
 
 // GetClientCapabilities implements server.SessionWithClientInfo.
-func (s *session) GetClientCapabilities() (caps mcp.ClientCapabilities) {
+func (s *Session) GetClientCapabilities() (caps mcp.ClientCapabilities) {
 	s.locked(func() { caps = s.caps })
 	return caps
 }
@@ -104,7 +105,7 @@ func (s *session) GetClientCapabilities() (caps mcp.ClientCapabilities) {
 const maxSubscriptions = 10_000
 
 // SubscribeToResource implements server.SessionWithResourceSubscriptions.
-func (s *session) SubscribeToResource(uri string) {
+func (s *Session) SubscribeToResource(uri string) {
 	s.locked(func() {
 		if len(s.subscribed) < maxSubscriptions {
 			s.subscribed[uri] = true
@@ -113,10 +114,10 @@ func (s *session) SubscribeToResource(uri string) {
 }
 
 // UnsubscribeFromResource implements server.SessionWithResourceSubscriptions.
-func (s *session) UnsubscribeFromResource(uri string) { s.locked(func() { delete(s.subscribed, uri) }) }
+func (s *Session) UnsubscribeFromResource(uri string) { s.locked(func() { delete(s.subscribed, uri) }) }
 
 // SubscribedResources gives the URIs of both eras' subscriptions.
-func (s *session) SubscribedResources() (uris []string) {
+func (s *Session) SubscribedResources() (uris []string) {
 	s.locked(func() {
 		all := maps.Clone(s.subscribed)
 		for _, filter := range s.listeners {
@@ -130,15 +131,15 @@ func (s *session) SubscribedResources() (uris []string) {
 }
 
 // IsSubscribedToResource implements server.SessionWithResourceSubscriptions.
-func (s *session) IsSubscribedToResource(uri string) bool {
+func (s *Session) IsSubscribedToResource(uri string) bool {
 	return slices.Contains(s.SubscribedResources(), uri)
 }
 
 // SetSubscriptionFilter is for listeners; the session itself has no filter.
-func (s *session) SetSubscriptionFilter(mcp.SubscriptionFilter) {}
+func (s *Session) SetSubscriptionFilter(mcp.SubscriptionFilter) {}
 
 // SubscriptionFilter gives the union of the open listeners' filters.
-func (s *session) SubscriptionFilter() (union mcp.SubscriptionFilter, active bool) {
+func (s *Session) SubscriptionFilter() (union mcp.SubscriptionFilter, active bool) {
 	s.locked(func() {
 		for _, f := range s.listeners {
 			active = true
@@ -150,14 +151,14 @@ func (s *session) SubscriptionFilter() (union mcp.SubscriptionFilter, active boo
 	return union, active
 }
 
-func (s *session) locked(f func()) {
+func (s *Session) locked(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
 }
 
-// pump writes notifications until stop.
-func (s *session) pump(stop <-chan struct{}, write func(mcp.JSONRPCNotification)) {
+// Pump writes notifications until stop.
+func (s *Session) Pump(stop <-chan struct{}, write func(mcp.JSONRPCNotification)) {
 	defer close(s.stopped)
 	send := func(n mcp.JSONRPCNotification) {
 		for _, copied := range s.address(n) {
@@ -184,9 +185,9 @@ func (s *session) pump(stop <-chan struct{}, write func(mcp.JSONRPCNotification)
 	}
 }
 
-// flush returns when every notification that was queued before is written: a reply must not overtake them. The pump itself
+// Flush returns when every notification that was queued before is written: a reply must not overtake them. The pump itself
 // does it, so that none is in its hand meanwhile; an empty queue alone would not show that.
-func (s *session) flush() {
+func (s *Session) Flush() {
 	done := make(chan struct{})
 	select {
 	case s.flushes <- done:
@@ -201,7 +202,7 @@ func (s *session) flush() {
 
 // address makes the copies of a notification that its readers expect: since 2026-07-28 one for each open listener that
 // asked for it, marked with the listener's id; before, one without a mark.
-func (s *session) address(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
+func (s *Session) address(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
 	wants := listChanged[n.Method]
 	uri, _ := n.Params.AdditionalFields["uri"].(string)
 	if n.Method == mcp.MethodNotificationResourceUpdated {
@@ -214,7 +215,7 @@ func (s *session) address(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
 	s.locked(func() {
 		for l, filter := range s.listeners {
 			if wants(filter) {
-				out = append(out, marked(n, l.id))
+				out = append(out, marked(n, l.ID))
 			}
 		}
 		legacy := len(s.listeners) == 0
@@ -244,15 +245,15 @@ func marked(n mcp.JSONRPCNotification, id json.RawMessage) mcp.JSONRPCNotificati
 	return n
 }
 
-// listener is the session as one subscriptions/listen request sees it: its filter and its URIs live as long as it does.
+// Listener is the session as one subscriptions/listen request sees it: its filter and its URIs live as long as it does.
 // Several may be open at once, which the library's one filter per session does not foresee.
-type listener struct {
-	*session
-	id json.RawMessage
+type Listener struct {
+	*Session
+	ID json.RawMessage
 }
 
 // SetSubscriptionFilter records what this request asked for; the zero filter ends it.
-func (l *listener) SetSubscriptionFilter(filter mcp.SubscriptionFilter) {
+func (l *Listener) SetSubscriptionFilter(filter mcp.SubscriptionFilter) {
 	l.locked(func() {
 		if filter.IsEmpty() {
 			delete(l.listeners, l)
@@ -264,7 +265,7 @@ func (l *listener) SetSubscriptionFilter(filter mcp.SubscriptionFilter) {
 }
 
 // SubscribeToResource has nothing to do: the URIs are part of the filter.
-func (l *listener) SubscribeToResource(string) {}
+func (l *Listener) SubscribeToResource(string) {}
 
 // UnsubscribeFromResource has nothing to do: the filter ends with the request.
-func (l *listener) UnsubscribeFromResource(string) {}
+func (l *Listener) UnsubscribeFromResource(string) {}
