@@ -766,7 +766,7 @@ func TestIntercept(t *testing.T) {
 		case "skills/list":
 			return map[string]string{"params": string(params)}, true, nil
 		case "skills/get":
-			return nil, true, &wire.Error{mcp.INVALID_PARAMS, "no such skill"}
+			return nil, true, &wire.Error{Code: mcp.INVALID_PARAMS, Message: "no such skill"}
 		case "skills/fail":
 			return nil, true, errors.New("broken")
 		}
