@@ -68,17 +68,6 @@ var (
 	ErrOutputClosed = errors.New("the client closed standard output")
 )
 
-// CancelledError is the cause when the client cancelled the request.
-type CancelledError struct{ Reason string }
-
-// Error gives the client's reason where it gave one.
-func (e *CancelledError) Error() string {
-	if e.Reason == "" {
-		return "cancelled by the client"
-	}
-	return "cancelled by the client: " + e.Reason
-}
-
 // conn is one session over a pair of streams.
 type conn struct {
 	Options
@@ -284,14 +273,7 @@ func (c *conn) work(ctx context.Context, k *call, raw []byte, m wire.Message) {
 
 // cancel ends the request that the client names by its exact id. A reply that is on its way is not stopped.
 func (c *conn) cancel(params json.RawMessage) {
-	var p struct {
-		RequestID json.RawMessage `json:"requestId"`
-		Reason    string          `json:"reason"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return
-	}
-	id, ok := wire.CanonicalID(p.RequestID)
+	id, reason, ok := wire.Cancelled(params)
 	if !ok {
 		return
 	}
@@ -305,7 +287,7 @@ func (c *conn) cancel(params json.RawMessage) {
 	if k.method != string(mcp.MethodSubscriptionsListen) {
 		k.muted.Store(true)
 	}
-	k.cancel(&CancelledError{Reason: wire.Shorten(p.Reason, 200)})
+	k.cancel(&wire.CancelledError{Reason: reason})
 }
 
 // refuse answers a message that is not worked on. The answer has a goroutine of its own, since a client that does not

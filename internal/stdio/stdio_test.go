@@ -296,7 +296,7 @@ func TestNoCancelIsLostAndNothingIsWrittenAfterIt(t *testing.T) {
 	})
 	for range calls {
 		cause := <-b.causes
-		var cancelled *CancelledError
+		var cancelled *wire.CancelledError
 		if !errors.As(cause, &cancelled) || cancelled.Reason != "too slow" {
 			t.Fatalf("cause is %v", cause)
 		}

@@ -90,3 +90,27 @@ func Shorten(s string, n int) string {
 	}
 	return s[:n] + "…"
 }
+
+// CancelledError is the cause of a request's context (context.Cause) when the client cancelled it.
+type CancelledError struct{ Reason string }
+
+// Error gives the client's reason where it gave one.
+func (e *CancelledError) Error() string {
+	if e.Reason == "" {
+		return "cancelled by the client"
+	}
+	return "cancelled by the client: " + e.Reason
+}
+
+// Cancelled reads the parameters of notifications/cancelled: which request, and why.
+func Cancelled(params json.RawMessage) (id json.RawMessage, reason string, ok bool) {
+	var p struct {
+		RequestID json.RawMessage `json:"requestId"`
+		Reason    string          `json:"reason"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return nil, "", false
+	}
+	id, ok = CanonicalID(p.RequestID)
+	return id, Shorten(p.Reason, 200), ok
+}

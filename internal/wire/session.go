@@ -161,7 +161,7 @@ func (s *Session) locked(f func()) {
 func (s *Session) Pump(stop <-chan struct{}, write func(mcp.JSONRPCNotification)) {
 	defer close(s.stopped)
 	send := func(n mcp.JSONRPCNotification) {
-		for _, copied := range s.address(n) {
+		for _, copied := range s.Address(n) {
 			write(copied)
 		}
 	}
@@ -200,9 +200,12 @@ func (s *Session) Flush() {
 	}
 }
 
-// address makes the copies of a notification that its readers expect: since 2026-07-28 one for each open listener that
+// Notifications is the queue that the server writes to; transports that do not use Pump read it, and send what Address gives.
+func (s *Session) Notifications() <-chan mcp.JSONRPCNotification { return s.notifications }
+
+// Address makes the copies of a notification that its readers expect: since 2026-07-28 one for each open listener that
 // asked for it, marked with the listener's id; before, one without a mark.
-func (s *Session) address(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
+func (s *Session) Address(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
 	wants := listChanged[n.Method]
 	uri, _ := n.Params.AdditionalFields["uri"].(string)
 	if n.Method == mcp.MethodNotificationResourceUpdated {
