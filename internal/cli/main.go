@@ -1,7 +1,5 @@
-// Command flyprof-mcp is an MCP server that captures instruction-level traces of FlyDSL kernels with rocprofv3.
-//
-// Without a verb it serves MCP over standard input and output. `flyprof-mcp demo` runs the whole runbook on a simulated GPU.
-package main
+// Package cli is the command line of both programs: the settings, the verbs, the server, and what they are put together from.
+package cli
 
 import (
 	"context"
@@ -19,14 +17,15 @@ import (
 	"github.com/flyprof/flyprof-mcp/internal/sim"
 )
 
-func main() {
+// Main runs the command line of this process and gives its exit code. release is the version of a release, empty for others.
+func Main(release string) int {
+	released = release
 	if name, args, ok := standIn(os.Args); ok {
-		os.Exit(sim.Main(name, args, os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+		return sim.Main(name, args, os.Stdin, os.Stdout, os.Stderr, os.Environ())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := execute(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	defer stop()
+	return execute(ctx, os.Args[1:])
 }
 
 // standIn says whether this process is to be a simulated program: called by the hidden verb, or under the program's name. It

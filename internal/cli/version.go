@@ -1,8 +1,8 @@
-package main
+package cli
 
 import "runtime/debug"
 
-// released is set by the linker for releases: -ldflags "-X main.released=v1.2.3".
+// released is the version of a release, as the linker gave it to the main package.
 var released = ""
 
 // version is the release, or the commit that was built.
