@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -261,6 +262,8 @@ type LeftOut struct{ Tool, Why string }
 type Served struct {
 	Tools   Inventory
 	LeftOut map[request.Verb]LeftOut
+	// Observe is told of each call over MCP when it has ended; the code is empty for a success. Nil for none.
+	Observe func(tool string, code envelope.Code, took time.Duration)
 }
 
 // Filter picks the tools of the toolsets (none named: all), and under readOnly those that change nothing and start
@@ -331,7 +334,11 @@ func (s Served) Register(srv *server.MCPServer, log *slog.Logger) {
 			if err != nil {
 				return nil, err
 			}
+			began := time.Now()
 			answer := t.Call(ctx, args, host)
+			if s.Observe != nil {
+				s.Observe(t.Name, answer.Code, time.Since(began))
+			}
 			return &mcp.CallToolResult{
 				Content:           []mcp.Content{mcp.NewTextContent(string(answer.JSON))},
 				StructuredContent: answer.JSON,

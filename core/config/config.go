@@ -38,6 +38,12 @@ var settings = []Setting{
 	{Flag: "toolsets", Env: "FLYPROF_TOOLSETS", Default: "all", Help: "toolsets to serve: capture, analyze, all"},
 	{Flag: "read-only", Env: "FLYPROF_READ_ONLY", Bool: true, Help: "serve nothing that starts or stops a process"},
 	{Flag: "keep-runs", Env: "FLYPROF_KEEP_RUNS", Bool: true, Help: "let runs finish when the server goes away (default: they are cancelled)"},
+	{Flag: "http", Env: "FLYPROF_HTTP", Help: "serve over HTTP at this address in place of stdio: a port, or host:port; a port alone is bound to 127.0.0.1"},
+	{Flag: "http-token-file", Env: "FLYPROF_HTTP_TOKEN_FILE", Help: "file with the bearer token, readable by its owner only (or the token itself in FLYPROF_HTTP_TOKEN; default: one is made and kept in the runs directory)"},
+	{Flag: "http-allow-host", Env: "FLYPROF_HTTP_ALLOW_HOST", Multi: true, Help: "further name that the Host header may have"},
+	{Flag: "http-allow-origin", Env: "FLYPROF_HTTP_ALLOW_ORIGIN", Multi: true, Help: "further origin that a browser may send, such as https://tools.example"},
+	{Flag: "http-cert", Env: "FLYPROF_HTTP_CERT", Help: "certificate file (PEM) to serve HTTPS with"},
+	{Flag: "http-key", Env: "FLYPROF_HTTP_KEY", Help: "key file (PEM) of the certificate"},
 	{Flag: "lock-dir", Env: "FLYPROF_LOCK_DIR", Help: "where the locks of GPUs are, shared by all users of the host (default /run/lock/flyprof)"},
 	{Flag: "gpu-in-use", Env: "FLYPROF_GPU_IN_USE", Default: "warn", Help: "what to do when the GPU is busy with something else before a capture: warn, or refuse"},
 	{Flag: "stop-grace", Env: "FLYPROF_STOP_GRACE", Default: "60", Help: "seconds between SIGTERM and SIGKILL when a run is stopped"},
@@ -54,18 +60,24 @@ func Settings() []Setting { return append([]Setting(nil), settings...) }
 
 // Config is what is in force.
 type Config struct {
-	Worktree       string
-	Python         string
-	Rocprofv3      string
-	ATTLibraryPath []string
-	RunsDir        string
-	Recipes        string
-	GPU            int
-	AllowPath      []string
-	Toolsets       []string
-	ReadOnly       bool
-	KeepRuns       bool
-	LockDir        string
+	Worktree        string
+	Python          string
+	Rocprofv3       string
+	ATTLibraryPath  []string
+	RunsDir         string
+	Recipes         string
+	GPU             int
+	AllowPath       []string
+	Toolsets        []string
+	ReadOnly        bool
+	KeepRuns        bool
+	HTTP            string
+	HTTPTokenFile   string
+	HTTPAllowHost   []string
+	HTTPAllowOrigin []string
+	HTTPCert        string
+	HTTPKey         string
+	LockDir         string
 	// GPUInUse is "warn" or "refuse".
 	GPUInUse string
 	// StopGraceS is in seconds.
@@ -102,6 +114,8 @@ func Resolve(getenv func(string) string, sources ...Source) (Config, error) {
 		Worktree: r.one("worktree"), Python: r.one("python"), Rocprofv3: r.one("rocprofv3"), ATTLibraryPath: r.many("att-library-path"),
 		RunsDir: r.one("runs-dir"), Recipes: r.one("recipes"), GPU: r.number("gpu", 0, 255), AllowPath: r.many("allow-path"),
 		Toolsets: strings.Split(r.one("toolsets"), ","), ReadOnly: r.boolean("read-only"), KeepRuns: r.boolean("keep-runs"), LockDir: r.one("lock-dir"),
+		HTTP: r.one("http"), HTTPTokenFile: r.one("http-token-file"), HTTPAllowHost: r.many("http-allow-host"), HTTPAllowOrigin: r.many("http-allow-origin"),
+		HTTPCert: r.one("http-cert"), HTTPKey: r.one("http-key"),
 		GPUInUse:   r.oneOf("gpu-in-use", "warn", "refuse"),
 		StopGraceS: r.number("stop-grace", 0, 3600), LogLevel: r.oneOf("log-level", "debug", "info", "warn", "error"), LogFile: r.one("log-file"),
 		Simulate: r.simulate(), Replay: r.one("replay"), Fault: r.one("fault"), Seed: uint64(r.number("seed", 0, 1<<53)),

@@ -182,8 +182,20 @@ func (f *settingFlags) open() (*app, io.Closer, error) {
 	return a, closer, nil
 }
 
-// serve answers MCP on standard input and output until the client goes away.
+// serve answers MCP on standard input and output, or over HTTP where an address is given.
 func serve(ctx context.Context, flags *settingFlags) error {
+	c, err := flags.resolve()
+	if err != nil {
+		return err
+	}
+	if c.HTTP != "" {
+		return serveHTTP(ctx, flags)
+	}
+	return serveStdio(ctx, flags)
+}
+
+// serveStdio answers MCP on standard input and output until the client goes away.
+func serveStdio(ctx context.Context, flags *settingFlags) error {
 	out, err := stdio.ReserveStdout()
 	if err != nil {
 		return fmt.Errorf("standard output cannot be reserved: %w", err)

@@ -51,6 +51,8 @@ type Options struct {
 	MaxInFlight int
 	// KeepAlive is the time between two comments on a stream on which nothing else is sent; default 15 s.
 	KeepAlive time.Duration
+	// HeaderTimeout is how long a client may take for its headers; default 10 s.
+	HeaderTimeout time.Duration
 	// Grace is how long requests in flight may go on after the end; default 300 ms.
 	Grace time.Duration
 	// Metrics answers Metrics; nil for 404. Observe is told of each request to the endpoint; nil for none.
@@ -72,7 +74,7 @@ func (o Options) filled() Options {
 	for _, d := range []struct {
 		v   *time.Duration
 		def time.Duration
-	}{{&o.IdleSession, time.Hour}, {&o.KeepAlive, 15 * time.Second}, {&o.Grace, 300 * time.Millisecond}} {
+	}{{&o.IdleSession, time.Hour}, {&o.KeepAlive, 15 * time.Second}, {&o.HeaderTimeout, 10 * time.Second}, {&o.Grace, 300 * time.Millisecond}} {
 		if *d.v <= 0 {
 			*d.v = d.def
 		}
@@ -227,7 +229,6 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Limits of the connection itself. There is no limit on writing: a stream lasts as long as its call.
 const (
-	headerTimeout  = 10 * time.Second
 	bodyTimeout    = 60 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
@@ -237,7 +238,7 @@ const (
 // or later. It returns nil when ctx ended it.
 func (h *Handler) Serve(ctx context.Context, l net.Listener, certFile, keyFile string) error {
 	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		Handler: h, ReadHeaderTimeout: h.HeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(h.Log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
