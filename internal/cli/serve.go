@@ -133,13 +133,13 @@ func (a *app) envelopeOf(ctx context.Context, id string) ([]byte, error) {
 }
 
 // server makes the MCP server.
-func (a *app) server() *server.MCPServer {
+func (a *app) server(more ...server.ServerOption) *server.MCPServer {
 	completer := resources.Completer{Source: a.source, Kernels: a.kernels}
 	hooks := &server.Hooks{}
 	hooks.AddAfterReadResource(func(_ context.Context, _ any, req *mcp.ReadResourceRequest, result *mcp.ReadResourceResult) {
 		result.SetCacheHints(a.source.TTL(req.Params.URI).Milliseconds(), mcp.CacheScopePrivate)
 	})
-	srv := server.NewMCPServer("flyprof-mcp", version(),
+	options := []server.ServerOption{
 		server.WithTitle("FlyDSL kernel traces"),
 		server.WithInstructions(instructions),
 		server.WithToolCapabilities(false),
@@ -156,7 +156,8 @@ func (a *app) server() *server.MCPServer {
 		server.WithMethodCacheHints(mcp.MethodResourcesTemplatesList, resources.FixedTTL.Milliseconds(), mcp.CacheScopePrivate),
 		server.WithHooks(hooks),
 		server.WithLogger(a.log),
-	)
+	}
+	srv := server.NewMCPServer("flyprof-mcp", version(), append(options, more...)...)
 	a.served.Register(srv, a.log)
 	a.source.Register(srv, a.log)
 	a.source.RegisterPrompts(srv)
@@ -192,7 +193,11 @@ func (a *app) intercept(ctx context.Context, method string, params json.RawMessa
 	switch method {
 	case "resources/read", "resources/subscribe":
 		if code, message, missing := a.source.NotFound(ctx, params); missing {
-			return nil, true, &wire.Error{Code: code, Message: message}
+			var p struct {
+				URI string `json:"uri"`
+			}
+			_ = json.Unmarshal(params, &p)
+			return nil, true, &wire.Error{Code: code, Message: message, Data: p}
 		}
 		s, ok := server.ClientSessionFromContext(ctx).(resources.Subscriber)
 		if method == "resources/subscribe" && ok && len(s.SubscribedResources()) >= resources.MaxSubscriptions {

@@ -18,6 +18,8 @@ import (
 type Error struct {
 	Code    int
 	Message string
+	// Data goes with the error where it is not nil.
+	Data any
 }
 
 // Error gives the message.
@@ -63,7 +65,9 @@ func interceptReply(id json.RawMessage, result any, err error) Frame {
 	var coded *Error
 	switch {
 	case errors.As(err, &coded):
-		return Failure(id, coded.Code, coded.Message)
+		frame := Failure(id, coded.Code, coded.Message)
+		frame.Error.Data = coded.Data
+		return frame
 	case err != nil:
 		return Failure(id, mcp.INTERNAL_ERROR, err.Error())
 	}

@@ -30,29 +30,29 @@ type Message struct {
 // Parse reads the envelope of a message. With a fault the id is there where it could be read.
 func Parse(raw []byte) (Message, *Error) {
 	if !utf8.Valid(raw) || !json.Valid(raw) {
-		return Message{}, &Error{mcp.PARSE_ERROR, "not a line of JSON in UTF-8"}
+		return Message{}, &Error{Code: mcp.PARSE_ERROR, Message: "not a line of JSON in UTF-8"}
 	}
 	var e struct {
 		JSONRPC, ID, Method, Params, Result, Error json.RawMessage
 	}
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return Message{}, &Error{mcp.INVALID_REQUEST, "a message is a JSON object; batches are not served"}
+		return Message{}, &Error{Code: mcp.INVALID_REQUEST, Message: "a message is a JSON object; batches are not served"}
 	}
 	m := Message{Params: e.Params}
 	id, ok := CanonicalID(e.ID)
 	if e.ID != nil && !ok {
-		return m, &Error{mcp.INVALID_REQUEST, "the id must be a string or a number"}
+		return m, &Error{Code: mcp.INVALID_REQUEST, Message: "the id must be a string or a number"}
 	}
 	m.ID = id
 	if string(e.JSONRPC) != `"2.0"` {
-		return m, &Error{mcp.INVALID_REQUEST, `jsonrpc must be "2.0"`}
+		return m, &Error{Code: mcp.INVALID_REQUEST, Message: `jsonrpc must be "2.0"`}
 	}
 	switch {
 	case e.Method == nil && (e.Result != nil || e.Error != nil):
 		m.Kind = Reply
 		return m, nil
 	case e.Method == nil || json.Unmarshal(e.Method, &m.Method) != nil || m.Method == "":
-		return m, &Error{mcp.INVALID_REQUEST, "method must be a string"}
+		return m, &Error{Code: mcp.INVALID_REQUEST, Message: "method must be a string"}
 	case e.ID == nil:
 		m.Kind = Notification
 	}

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/flyprof/flyprof-mcp/core/config"
+	"github.com/flyprof/flyprof-mcp/internal/wire"
+)
+
+// Wiring is the production server without a transport.
+type Wiring struct {
+	Server    *server.MCPServer
+	Intercept wire.Intercept
+	Watch     func(ctx context.Context, s *wire.Session)
+}
+
+// Wire puts the production server together on a runs directory, with the simulated GPU, for a program that tests it from outside; more
+// adds capabilities that the production server has not.
+func Wire(runsDir string, log *slog.Logger, more ...server.ServerOption) (Wiring, error) {
+	given := map[string]string{"runs-dir": runsDir, "simulate": "gfx950"}
+	c, err := config.Resolve(os.Getenv, func(s config.Setting) ([]string, bool) {
+		v, ok := given[s.Flag]
+		return []string{v}, ok
+	})
+	if err != nil {
+		return Wiring{}, err
+	}
+	a, err := newApp(c, log)
+	if err != nil {
+		return Wiring{}, err
+	}
+	return Wiring{a.server(more...), a.intercept, a.watch}, nil
+}

@@ -1,0 +1,68 @@
+// Command conformance serves the production wiring over HTTP with the fixtures that the MCP conformance suite asks for by name. It is for
+// .ci/run alone: it asks for no token, because the suite sends none, and must listen on a loopback address.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/flyprof/flyprof-mcp/internal/cli"
+	"github.com/flyprof/flyprof-mcp/internal/httpd"
+	"github.com/flyprof/flyprof-mcp/internal/wire"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(1)
+	}
+}
+
+// besides leaves the resources of the fixtures to the library.
+func besides(production wire.Intercept) wire.Intercept {
+	return func(ctx context.Context, method string, params json.RawMessage) (any, bool, error) {
+		var p struct{ URI, Name string }
+		err := json.Unmarshal(params, &p)
+		if err == nil && method == string(mcp.MethodToolsCall) && p.Name == "test_missing_capability" {
+			return nil, true, &wire.Error{Code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, Message: "this tool needs sampling", Data: map[string]any{"requiredCapabilities": map[string]any{"sampling": map[string]any{}}}}
+		}
+		if err == nil && strings.HasPrefix(p.URI, "test://") && p.URI != "test://nonexistent-resource-for-conformance-testing" {
+			return nil, false, nil
+		}
+		return production(ctx, method, params)
+	}
+}
+
+func run() error {
+	address := flag.String("http", "127.0.0.1:0", "loopback address to serve at")
+	runsDir := flag.String("runs-dir", "", "runs directory")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	l, err := net.Listen("tcp", *address)
+	if err != nil {
+		return err
+	}
+	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
+		return fmt.Errorf("%s is no loopback address", l.Addr())
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	w, err := cli.Wire(*runsDir, log, server.WithLogging(), server.WithToolCapabilities(true), server.WithPromptCapabilities(true))
+	if err != nil {
+		return err
+	}
+	addFixtures(w.Server)
+	fmt.Printf("http://%s%s\n", l.Addr(), httpd.Endpoint)
+	return httpd.New(w.Server, httpd.Options{NoToken: true, Intercept: besides(w.Intercept), Watch: w.Watch, Log: log}).Serve(ctx, l, "", "")
+}
