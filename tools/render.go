@@ -2,6 +2,8 @@ package tools
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/request"
@@ -48,23 +50,51 @@ func (r mcpRenderer) Render(a envelope.Action) (envelope.WireAction, bool) {
 	return w, true
 }
 
-// CommandLine renders next actions for people and scripts: argv in the place of tools and their arguments.
-func CommandLine() envelope.Renderer { return commandLine{} }
+// CommandLine renders next actions for people and scripts: argv in the place of tools and their arguments. name is what the
+// program was called by. settings are the flags of settings that this command line had (--flag or --flag=value): the next one
+// needs them too, where the call does not say the same itself.
+func CommandLine(name string, settings []string) envelope.Renderer {
+	return commandLine{name, settings}
+}
 
-type commandLine struct{}
+type commandLine struct {
+	name     string
+	settings []string
+}
 
 // Render implements envelope.Renderer.
-func (commandLine) Render(a envelope.Action) (envelope.WireAction, bool) {
+func (c commandLine) Render(a envelope.Action) (envelope.WireAction, bool) {
 	w := envelope.WireAction{Action: a.Kind, URI: a.URI, Reason: a.Reason, Confidence: a.Confidence}
 	switch a.Kind {
 	case envelope.CallTool:
-		w.Argv = Argv(a.Args)
+		w.Argv = c.argv(a.Args)
 	case envelope.ReadResource:
-		w.Argv = Argv(request.Read{URI: a.URI})
+		w.Argv = c.argv(request.Read{URI: a.URI})
 	default:
 		return w, true
 	}
 	return w, w.Argv != nil
+}
+
+func (c commandLine) argv(args request.Args) []string {
+	argv := Argv(args)
+	if argv == nil {
+		return nil
+	}
+	argv[0] = c.name
+	end := slices.Index(argv, "--") // what follows is no flag
+	if end < 0 {
+		end = len(argv)
+	}
+	var more []string
+	for _, setting := range c.settings {
+		flag, _, _ := strings.Cut(setting, "=")
+		said := func(arg string) bool { return arg == flag || strings.HasPrefix(arg, flag+"=") }
+		if !slices.ContainsFunc(argv[:end], said) {
+			more = append(more, setting)
+		}
+	}
+	return slices.Insert(argv, end, more...)
 }
 
 // Positional gives the argument (by its JSON name) that a verb's command line takes without a flag, "" where there is none.

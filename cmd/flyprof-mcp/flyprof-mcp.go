@@ -12,4 +12,4 @@ import (
 // released is set by the linker for releases: -ldflags "-X main.released=v1.2.3".
 var released string
 
-func main() { os.Exit(cli.Main(released)) }
+func main() { os.Exit(cli.Program{Name: "flyprof-mcp", Release: released}.Main()) }

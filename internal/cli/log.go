@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/lmittmann/tint"
+	"golang.org/x/term"
 
 	"github.com/flyprof/flyprof-mcp/core/config"
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 )
 
-// logger writes to standard error, or to the log file in force. It never writes to standard output, which belongs to JSON-RPC.
-func logger(c config.Config) (*slog.Logger, io.Closer, error) {
+// logger writes to stderr, or to the log file in force. It never writes to standard output, which belongs to JSON-RPC.
+func logger(c config.Config, stderr io.Writer, coloured bool) (*slog.Logger, io.Closer, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		return nil, nil, err
 	}
 	if c.LogFile == "" {
-		return slog.New(tint.NewTextHandler(os.Stderr, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !colours(os.Stderr)})), io.NopCloser(nil), nil
+		return slog.New(tint.NewTextHandler(stderr, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !coloured})), io.NopCloser(nil), nil
 	}
 	f, err := os.OpenFile(c.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -34,6 +35,7 @@ func logger(c config.Config) (*slog.Logger, io.Closer, error) {
 
 // colours says whether a stream is a terminal that wants colours (https://no-color.org).
 func colours(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return isTerminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

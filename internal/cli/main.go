@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -17,15 +18,25 @@ import (
 	"github.com/flyprof/flyprof-mcp/internal/sim"
 )
 
-// Main runs the command line of this process and gives its exit code. release is the version of a release, empty for others.
-func Main(release string) int {
-	released = release
+// Program is what the programs that share this command line differ in.
+type Program struct {
+	// Name is what the program is called.
+	Name string
+	// Release is its version where it is a release, else empty.
+	Release string
+	// DropIn makes it stand in for the public flyprof: it takes that program's flags too, knows its verbs, and serves nothing.
+	DropIn bool
+}
+
+// Main runs the command line of this process and gives its exit code.
+func (p Program) Main() int {
+	released = p.Release
 	if name, args, ok := standIn(os.Args); ok {
 		return sim.Main(name, args, os.Stdin, os.Stdout, os.Stderr, os.Environ())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return execute(ctx, os.Args[1:])
+	return newCaller(p, os.Stdout, os.Stderr).execute(ctx, os.Args[1:])
 }
 
 // standIn says whether this process is to be a simulated program: called by the hidden verb, or under the program's name. It
@@ -42,11 +53,29 @@ func standIn(argv []string) (name string, args []string, ok bool) {
 	return "", nil, false
 }
 
+// caller is one call of a program: what it was called with, and where its answer goes.
+type caller struct {
+	program Program
+	args    []string
+	out     output
+	screen  *screen
+	flags   settingFlags
+}
+
+func newCaller(p Program, stdout, stderr *os.File) *caller {
+	c := &caller{program: p, out: output{Writer: stdout, colours: colours(stdout)}, screen: newScreen(stderr)}
+	c.flags.log, c.flags.colours = c.screen, colours(stderr)
+	return c
+}
+
 // execute runs one command line and gives the exit code.
-func execute(ctx context.Context, args []string) int {
-	root := command()
+func (c *caller) execute(ctx context.Context, args []string) int {
+	c.args = args
+	root := c.command()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	root.SetOut(c.out)
+	root.SetErr(c.screen)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
@@ -54,38 +83,41 @@ func execute(ctx context.Context, args []string) int {
 	if errors.As(err, &done) {
 		return int(done)
 	}
-	var e *envelope.Error
-	if errors.As(err, &e) {
-		fmt.Fprintf(os.Stderr, "flyprof-mcp: %s: %s\n%s\n", e.Code, e.Message, e.Help)
-		row, _ := envelope.Lookup(e.Code)
-		return row.Exit
+	if ctx.Err() != nil && envelope.CodeOf(err) == "" {
+		err = envelope.Build(envelope.Cancelled, envelope.Facts{Message: "interrupted"})
 	}
-	fmt.Fprintln(os.Stderr, "flyprof-mcp:", err)
-	return exitUsage
+	return c.fail(cmd, err)
 }
-
-// exitUsage is EX_USAGE of sysexits.h.
-const exitUsage = 64
 
 // command is the whole command line.
-func command() *cobra.Command {
-	flags := &settingFlags{}
+func (c *caller) command() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "flyprof-mcp",
-		Short:         "MCP server that captures instruction-level traces of FlyDSL kernels with rocprofv3",
-		Long:          "Serves MCP over standard input and output when no verb is given. Logs go to standard error.",
+		Use:           c.program.Name,
 		Version:       version(),
-		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), flags) },
+		Args:          cobra.NoArgs,
 	}
-	flags.register(root)
-	serveCmd := &cobra.Command{Use: "serve", Short: "Serve MCP over standard input and output (the default)", Args: cobra.NoArgs, RunE: root.RunE}
-	root.AddCommand(serveCmd, demoCommand(), superviseCommand(), versionCommand())
-	root.AddCommand(verbCommands(flags)...)
+	c.flags.register(root)
+	completeSettings(root)
+	root.AddCommand(superviseCommand(), versionCommand())
+	root.AddCommand(c.verbCommands()...)
+	if c.program.DropIn {
+		root.Short = "Capture instruction-level traces of FlyDSL kernels with rocprofv3"
+		root.Long = "Takes the command lines of the public flyprof. flyprof-mcp has the same verbs, and serves them over MCP."
+		root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	} else {
+		root.Short = "MCP server that captures instruction-level traces of FlyDSL kernels with rocprofv3"
+		root.Long = "Serves MCP over standard input and output when no verb is given. Logs go to standard error."
+		root.RunE = func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), &c.flags) }
+		root.AddCommand(&cobra.Command{Use: serveVerb, Short: "Serve MCP over standard input and output (the default)", Args: cobra.NoArgs, RunE: root.RunE}, demoCommand())
+	}
+	c.checkUsage(root)
 	return root
 }
+
+// serveVerb serves, as no verb does.
+const serveVerb = "serve"
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
@@ -97,6 +129,9 @@ func versionCommand() *cobra.Command {
 // settingFlags are the flags of config's table.
 type settingFlags struct {
 	cmd *cobra.Command
+	// log is where the log goes without a log file, and whether in colours.
+	log     io.Writer
+	colours bool
 }
 
 // register adds one flag for each setting.
@@ -136,4 +171,19 @@ func (f *settingFlags) source(s config.Setting) ([]string, bool) {
 // resolve gives the settings in force: flags, then environment, then defaults.
 func (f *settingFlags) resolve() (config.Config, error) {
 	return config.Resolve(os.Getenv, f.source, config.FromEnv(os.Getenv))
+}
+
+// given writes the settings that were given as flags out again.
+func (f *settingFlags) given() []string {
+	var out []string
+	for _, s := range config.Settings() {
+		values, ok := f.source(s)
+		if !ok {
+			continue
+		}
+		for _, v := range values {
+			out = append(out, "--"+s.Flag+"="+v)
+		}
+	}
+	return out
 }

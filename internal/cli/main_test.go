@@ -51,33 +51,15 @@ func TestDemoWorktree(t *testing.T) {
 func TestSettingsFromFlagsAndEnvironment(t *testing.T) {
 	t.Setenv("FLYPROF_GPU", "3")
 	t.Setenv("FLYPROF_RUNS_DIR", "/somewhere")
-	flags := &settingFlags{}
-	cmd := command()
-	flags.cmd = cmd
-	if err := cmd.ParseFlags([]string{"--gpu", "5", "--allow-path", "/a", "--allow-path", "/b", "--simulate"}); err != nil {
+	c := newCaller(Program{Name: "flyprof-mcp"}, os.Stdout, os.Stderr)
+	if err := c.command().ParseFlags([]string{"--gpu", "5", "--allow-path", "/a", "--allow-path", "/b", "--simulate"}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := flags.resolve()
+	got, err := c.flags.resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.GPU != 5 || c.RunsDir != "/somewhere" || !slices.Equal(c.AllowPath, []string{"/a", "/b"}) || c.Simulate != "gfx950" {
-		t.Errorf("%+v", c)
-	}
-}
-
-func TestExecuteExitCodes(t *testing.T) {
-	for name, c := range map[string]struct {
-		args []string
-		want int
-	}{
-		"unknown verb": {[]string{"nonsense"}, 64},
-		"unknown flag": {[]string{"--nonsense"}, 64},
-		"version":      {[]string{"version"}, 0},
-		"help":         {[]string{"--help"}, 0},
-	} {
-		if got := execute(t.Context(), c.args); got != c.want {
-			t.Errorf("%s: exit %d, want %d", name, got, c.want)
-		}
+	if got.GPU != 5 || got.RunsDir != "/somewhere" || !slices.Equal(got.AllowPath, []string{"/a", "/b"}) || got.Simulate != "gfx950" {
+		t.Errorf("%+v", got)
 	}
 }

@@ -226,7 +226,7 @@ func (f *settingFlags) open() (*app, io.Closer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	log, closer, err := logger(c)
+	log, closer, err := logger(c, f.log, f.colours)
 	if err != nil {
 		return nil, nil, err
 	}

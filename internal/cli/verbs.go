@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/flyprof/flyprof-mcp/core/config"
 	"github.com/flyprof/flyprof-mcp/core/request"
-	"github.com/flyprof/flyprof-mcp/core/runs"
 	"github.com/flyprof/flyprof-mcp/tools"
 )
 
@@ -31,21 +28,21 @@ type property struct {
 }
 
 // verbCommands makes a command of every tool: its arguments are flags, its answer is the same envelope on standard output.
-func verbCommands(flags *settingFlags) []*cobra.Command {
+func (c *caller) verbCommands() []*cobra.Command {
 	var out []*cobra.Command
 	for _, t := range tools.All(tools.Deps{}) {
-		out = append(out, verbCommand(t, flags))
+		out = append(out, c.verbCommand(t))
 	}
 	return out
 }
 
-func verbCommand(t tools.Tool, flags *settingFlags) *cobra.Command {
+func (c *caller) verbCommand(t tools.Tool) *cobra.Command {
 	positional := tools.Positional(t.Verb)
 	use := string(t.Verb)
 	if positional != "" {
 		use += " " + strings.ToUpper(positional)
 	}
-	v := &verb{tool: t, flags: flags}
+	v := &verb{caller: c, tool: t}
 	cmd := &cobra.Command{Use: use, Short: t.Title, Long: t.Description, Args: cobra.MaximumNArgs(1), RunE: v.run}
 	if positional == "" {
 		cmd.Args = cobra.NoArgs
@@ -63,10 +60,15 @@ func verbCommand(t tools.Tool, flags *settingFlags) *cobra.Command {
 		}
 	}
 	slices.Sort(v.names)
-	cmd.Flags().StringVarP(&v.format, "format", "f", "json", "json: the envelope, indented; line: the envelope in one line")
+	cmd.Flags().StringVarP(&v.format, "format", "f", formatJSON, "json: the envelope, indented; line: the envelope in one line; table: for people")
+	cmd.Flags().BoolVar(&v.quiet, "quiet", false, "tell nothing of how a long call goes")
 	if t.Verb == request.VerbCapture {
 		cmd.Flags().BoolVar(&v.noWait, "no-wait", false, "start the run, print its run_id and leave it running")
 	}
+	if c.program.DropIn {
+		addDropIn(cmd, t.Verb)
+	}
+	v.complete(cmd, schema.Properties)
 	return cmd
 }
 
@@ -93,39 +95,34 @@ func addFlag(set *pflag.FlagSet, name string, p property) {
 
 // verb is one call from the command line.
 type verb struct {
+	caller *caller
 	tool   tools.Tool
-	flags  *settingFlags
 	names  []string
 	format string
+	quiet  bool
 	noWait bool
 }
 
 func (v *verb) run(cmd *cobra.Command, args []string) error {
-	if v.format != "json" && v.format != "line" {
-		return invalidSetting("format", "-f", v.format, "json or line", errors.New("no such format"))
+	if err := checkFormat(v.format); err != nil {
+		return err
 	}
 	call, err := v.arguments(cmd, args)
 	if err != nil {
 		return err
 	}
-	a, closer, err := v.flags.open()
+	a, closer, err := v.caller.flags.open()
 	if err != nil {
 		return err
 	}
 	defer closer.Close()
-	if v.noWait {
-		a.service.OnServerExit = runs.FinishOnExit
-	}
 	answer := v.follow(cmd.Context(), a, call)
 	a.spawner.Release()
-	if err := v.print(cmd, answer.JSON); err != nil {
+	if err := v.caller.out.print(v.format, v.tool.Verb, answer.JSON); err != nil {
 		return err
 	}
 	if answer.Failed() {
 		return exited(answer.Exit)
-	}
-	if cmd.Context().Err() != nil {
-		return exited(130)
 	}
 	return nil
 }
@@ -137,55 +134,23 @@ func (v *verb) arguments(cmd *cobra.Command, args []string) (map[string]any, err
 		call[tools.Positional(v.tool.Verb)] = args[0]
 	}
 	for _, name := range v.names {
-		flag := cmd.Flags().Lookup(strings.TrimPrefix(tools.FlagName(name), "--"))
-		if !flag.Changed {
-			continue
+		if flag := cmd.Flags().Lookup(strings.TrimPrefix(tools.FlagName(name), "--")); flag.Changed {
+			call[name] = valueOf(flag)
 		}
-		if list, ok := flag.Value.(pflag.SliceValue); ok {
-			call[name] = list.GetSlice()
-			continue
-		}
-		call[name] = flag.Value.String()
 	}
-	return call, nil
+	return call, v.dropIn(cmd, call)
 }
 
-// follow calls the tool, and waits for a capture to its end: on a command line nobody gives up after a minute.
-func (v *verb) follow(ctx context.Context, a *app, call map[string]any) tools.Answer {
-	host := tools.Host{Renderer: tools.CommandLine(), Log: a.log}
-	if v.noWait {
-		call["wait_s"] = 0
+// valueOf gives what a flag was given: text, which the schema makes of the right type, or a list of texts.
+func valueOf(flag *pflag.Flag) any {
+	if list, ok := flag.Value.(pflag.SliceValue); ok {
+		return list.GetSlice()
 	}
-	answer := a.call(ctx, v.tool.Verb, call, host)
-	for !v.noWait && v.tool.Verb == request.VerbCapture && ctx.Err() == nil {
-		var e struct {
-			Data struct {
-				RunID string     `json:"run_id"`
-				State runs.State `json:"state"`
-			} `json:"data"`
-		}
-		if answer.Failed() || json.Unmarshal(answer.JSON, &e) != nil || e.Data.State.Ended() {
-			break
-		}
-		answer = a.call(ctx, request.VerbStatus, map[string]any{"run_id": e.Data.RunID, "wait_s": 60}, host)
-	}
-	return answer
+	return flag.Value.String()
 }
 
 func (a *app) call(ctx context.Context, verb request.Verb, args map[string]any, host tools.Host) tools.Answer {
 	t, _ := a.all.ByVerb(verb)   // every verb has a tool
-	raw, _ := json.Marshal(args) // strings, booleans and lists of strings
+	raw, _ := json.Marshal(args) // strings, numbers, booleans and lists of strings
 	return t.Call(ctx, raw, host)
-}
-
-func (v *verb) print(cmd *cobra.Command, envelope json.RawMessage) error {
-	var out bytes.Buffer
-	if v.format == "line" {
-		out.Write(envelope)
-	} else if err := json.Indent(&out, envelope, "", "  "); err != nil {
-		return err
-	}
-	out.WriteByte('\n')
-	_, err := cmd.OutOrStdout().Write(out.Bytes())
-	return err
 }

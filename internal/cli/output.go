@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/flyprof/flyprof-mcp/core/envelope"
+	"github.com/flyprof/flyprof-mcp/core/request"
+)
+
+// The formats of an answer.
+const (
+	formatJSON  = "json"  // the envelope, indented
+	formatLine  = "line"  // the envelope in one line
+	formatTable = "table" // for people
+)
+
+var formats = []string{formatJSON, formatLine, formatTable}
+
+// output is where answers go.
+type output struct {
+	io.Writer
+	// colours: it is a terminal that wants them.
+	colours bool
+}
+
+// print writes an envelope. The verb says what its data is; empty where it has none.
+func (o output) print(format string, verb request.Verb, raw json.RawMessage) error {
+	var out bytes.Buffer
+	switch format {
+	case formatTable:
+		if err := writeTable(&out, verb, raw, o.colours); err != nil {
+			return err
+		}
+	case formatLine:
+		out.Write(raw)
+		out.WriteByte('\n')
+	default:
+		if err := json.Indent(&out, raw, "", "  "); err != nil {
+			return err
+		}
+		out.WriteByte('\n')
+	}
+	_, err := o.Write(out.Bytes())
+	return err
+}
+
+// formatOf finds the format that a command line asks for, also where it cannot be parsed. It is json where none or no known one is
+// named.
+func formatOf(args []string) string {
+	format := formatJSON
+	for i, arg := range args {
+		value := ""
+		switch {
+		case arg == "--":
+			return format
+		case (arg == "-f" || arg == "--format") && i+1 < len(args):
+			value = args[i+1]
+		case strings.HasPrefix(arg, "--format="), strings.HasPrefix(arg, "-f="):
+			_, value, _ = strings.Cut(arg, "=")
+		case strings.HasPrefix(arg, "-f"):
+			value = arg[2:]
+		}
+		if slices.Contains(formats, value) {
+			format = value
+		}
+	}
+	return format
+}
+
+// checkFormat is BAD_ARGS for a format that there is not.
+func checkFormat(format string) error {
+	if slices.Contains(formats, format) {
+		return nil
+	}
+	return envelope.Build(envelope.BadArgs, envelope.Facts{
+		Message:  fmt.Sprintf("--format is %.100q; allowed: %s", format, strings.Join(formats, ", ")),
+		Evidence: envelope.Evidence{Field: "--format", Value: format, Allowed: strings.Join(formats, ", "), ValidNames: formats},
+	})
+}
