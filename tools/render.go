@@ -51,15 +51,15 @@ func (r mcpRenderer) Render(a envelope.Action) (envelope.WireAction, bool) {
 }
 
 // CommandLine renders next actions for people and scripts: argv in the place of tools and their arguments. name is what the
-// program was called by. settings are the flags of settings that this command line had (--flag or --flag=value): the next one
-// needs them too, where the call does not say the same itself.
-func CommandLine(name string, settings []string) envelope.Renderer {
+// program was called by. settings are the flags of settings that this command line had, each as its words: the next one needs
+// them too, where the call does not say the same itself.
+func CommandLine(name string, settings [][]string) envelope.Renderer {
 	return commandLine{name, settings}
 }
 
 type commandLine struct {
 	name     string
-	settings []string
+	settings [][]string
 }
 
 // Render implements envelope.Renderer.
@@ -88,10 +88,10 @@ func (c commandLine) argv(args request.Args) []string {
 	}
 	var more []string
 	for _, setting := range c.settings {
-		flag, _, _ := strings.Cut(setting, "=")
+		flag, _, _ := strings.Cut(setting[0], "=")
 		said := func(arg string) bool { return arg == flag || strings.HasPrefix(arg, flag+"=") }
 		if !slices.ContainsFunc(argv[:end], said) {
-			more = append(more, setting)
+			more = append(more, setting...)
 		}
 	}
 	return slices.Insert(argv, end, more...)

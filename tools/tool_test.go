@@ -165,11 +165,11 @@ func TestArgv(t *testing.T) {
 // TestCommandLineSettings: a next call has the settings of the command line that it follows, and its own arguments before them.
 func TestCommandLineSettings(t *testing.T) {
 	gpu := 2
-	r := CommandLine("flyprof", []string{"--simulate=gfx942", "--gpu=1", "--worktree=/w", "--allow-path=/a", "--allow-path=/b"})
+	r := CommandLine("flyprof", [][]string{{"--simulate=gfx942"}, {"--gpu", "1"}, {"--worktree", "/w"}, {"--allow-path", "/a"}, {"--allow-path", "/b"}})
 	for want, args := range map[string]request.Args{
-		"flyprof list --simulate=gfx942 --gpu=1 --worktree=/w --allow-path=/a --allow-path=/b":            request.List{},
-		"flyprof capture k --gpu 2 --worktree /v --simulate=gfx942 --allow-path=/a --allow-path=/b":       request.Capture{Kernel: "k", GPU: &gpu, Worktree: "/v"},
-		"flyprof capture --simulate=gfx942 --gpu=1 --worktree=/w --allow-path=/a --allow-path=/b -- -odd": request.Capture{Kernel: "-odd"},
+		"flyprof list --simulate=gfx942 --gpu 1 --worktree /w --allow-path /a --allow-path /b":            request.List{},
+		"flyprof capture k --gpu 2 --worktree /v --simulate=gfx942 --allow-path /a --allow-path /b":       request.Capture{Kernel: "k", GPU: &gpu, Worktree: "/v"},
+		"flyprof capture --simulate=gfx942 --gpu 1 --worktree /w --allow-path /a --allow-path /b -- -odd": request.Capture{Kernel: "-odd"},
 	} {
 		if w, ok := r.Render(envelope.Action{Kind: envelope.CallTool, Args: args}); !ok || strings.Join(w.Argv, " ") != want {
 			t.Errorf("%q, want %q", strings.Join(w.Argv, " "), want)

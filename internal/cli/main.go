@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -173,16 +174,20 @@ func (f *settingFlags) resolve() (config.Config, error) {
 	return config.Resolve(os.Getenv, f.source, config.FromEnv(os.Getenv))
 }
 
-// given writes the settings that were given as flags out again.
-func (f *settingFlags) given() []string {
-	var out []string
+// given writes the settings that were given as flags out again, each as its words.
+func (f *settingFlags) given() [][]string {
+	var out [][]string
 	for _, s := range config.Settings() {
-		values, ok := f.source(s)
-		if !ok {
-			continue
-		}
+		values, _ := f.source(s)
 		for _, v := range values {
-			out = append(out, "--"+s.Flag+"="+v)
+			switch {
+			case s.Bool && v == "true":
+				out = append(out, []string{"--" + s.Flag})
+			case s.Bool, s.Optional != "", strings.HasPrefix(v, "-"):
+				out = append(out, []string{"--" + s.Flag + "=" + v})
+			default:
+				out = append(out, []string{"--" + s.Flag, v})
+			}
 		}
 	}
 	return out

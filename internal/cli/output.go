@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
+	"github.com/flyprof/flyprof-mcp/core/near"
 	"github.com/flyprof/flyprof-mcp/core/request"
 )
 
@@ -73,12 +74,13 @@ func formatOf(args []string) string {
 }
 
 // checkFormat is BAD_ARGS for a format that there is not.
-func checkFormat(format string) error {
+func (c *caller) checkFormat(format string) error {
 	if slices.Contains(formats, format) {
 		return nil
 	}
-	return envelope.Build(envelope.BadArgs, envelope.Facts{
-		Message:  fmt.Sprintf("--format is %.100q; allowed: %s", format, strings.Join(formats, ", ")),
-		Evidence: envelope.Evidence{Field: "--format", Value: format, Allowed: strings.Join(formats, ", "), ValidNames: formats},
-	})
+	meant, allowed := near.Nearest(format, formats), strings.Join(formats, ", ")
+	return misuse{repaired: c.repair(format, meant), err: envelope.Build(envelope.BadArgs, envelope.Facts{
+		Message:  fmt.Sprintf("--format is %.100q; allowed: %s%s", format, allowed, isNear(meant)),
+		Evidence: envelope.Evidence{Field: "--format", Value: format, Allowed: allowed, ValidNames: formats},
+	})}
 }

@@ -25,7 +25,7 @@ func newScreen(f *os.File) *screen {
 	s := &screen{out: f}
 	if isTerminal(f) {
 		s.width = func() int {
-			if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
 				return w
 			}
 			return 80

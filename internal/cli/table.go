@@ -91,6 +91,7 @@ func (s *sheet) actions(list []envelope.WireAction) {
 	if len(list) == 0 {
 		return
 	}
+	s.section()
 	s.linef("Next:")
 	for _, a := range list {
 		if len(a.Argv) == 0 {
@@ -115,6 +116,13 @@ func shell(argv []string) string {
 	return strings.Join(out, " ")
 }
 
+// section sets what follows apart.
+func (s *sheet) section() {
+	if s.Len() > 0 {
+		s.WriteByte('\n')
+	}
+}
+
 // linef writes one line. Its arguments cannot break it.
 func (s *sheet) linef(format string, args ...any) {
 	text := plain(fmt.Sprintf(format, args...))
@@ -134,11 +142,12 @@ func (s *sheet) pairs(list [][2]string) {
 	s.columns(rows)
 }
 
-// rows writes a table. A column without a value is left out, and a table without rows.
+// rows writes a table after an empty line. A column without a value is left out, and a table without rows.
 func (s *sheet) rows(header []string, rows [][]string) {
 	if len(rows) == 0 {
 		return
 	}
+	s.section()
 	all := append([][]string{header}, rows...)
 	shown := make([][]string, len(all))
 	for column := range header {

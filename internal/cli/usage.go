@@ -96,14 +96,14 @@ func (c *caller) checkUsage(cmd *cobra.Command) {
 
 // wrongArguments: too many or too few arguments that are no flags.
 func wrongArguments(cmd *cobra.Command, args []string) error {
-	_, allowed, _ := strings.Cut(cmd.Use, " ")
-	if allowed == "" {
-		allowed = "no argument but flags"
+	field, allowed := "argument", "flags only"
+	if _, positional, ok := strings.Cut(cmd.Use, " "); ok {
+		field, allowed = strings.ToLower(positional), "one "+positional
 	}
 	return misuse{err: envelope.Build(envelope.BadArgs, envelope.Facts{
 		Message:  fmt.Sprintf("%s takes %s, and was given %s", cmd.CommandPath(), allowed, quoted(args)),
 		Help:     seeHelp(cmd),
-		Evidence: envelope.Evidence{Field: "arguments", Value: strings.Join(args, " "), Allowed: allowed},
+		Evidence: envelope.Evidence{Field: field, Value: strings.Join(args, " "), Allowed: allowed},
 	})}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flyprof/flyprof-mcp/core/config"
+	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/request"
 	"github.com/flyprof/flyprof-mcp/tools"
 )
@@ -104,7 +105,7 @@ type verb struct {
 }
 
 func (v *verb) run(cmd *cobra.Command, args []string) error {
-	if err := checkFormat(v.format); err != nil {
+	if err := v.caller.checkFormat(v.format); err != nil {
 		return err
 	}
 	call, err := v.arguments(cmd, args)
@@ -116,6 +117,12 @@ func (v *verb) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer closer.Close()
+	if a.config.ReadOnly && !v.tool.ReadOnly {
+		return envelope.Build(envelope.BadArgs, envelope.Facts{
+			Message:  fmt.Sprintf("%s starts or stops processes, and --read-only (FLYPROF_READ_ONLY) is set", v.tool.Verb),
+			Evidence: envelope.Evidence{Field: "--read-only", Value: "true", Allowed: "a verb that only reads", Setting: "--read-only (FLYPROF_READ_ONLY)"},
+		})
+	}
 	answer := v.follow(cmd.Context(), a, call)
 	a.spawner.Release()
 	if err := v.caller.out.print(v.format, v.tool.Verb, answer.JSON); err != nil {

@@ -127,15 +127,15 @@ func captureView(s *sheet, d capture.Data) {
 	s.pairs(list)
 	s.rows([]string{"TAG", "STATE", "SHAPE", "WORKGROUPS", "WAVES", "INS", "MAPPED_PCT", "VGPR", "WAVES_PER_CU", "TOP_STALL", "KEPT_DIR", "WHY"}, slices.Concat(tagRow("big", d.Tags.Big), tagRow("small", d.Tags.Small)))
 	var rows [][]string
-	for _, p := range d.PMC {
+	for i, p := range d.PMC {
 		for _, v := range p.Values {
-			rows = append(rows, []string{v.Name, decimal(v.Value), count(v.Dispatches)})
+			rows = append(rows, []string{count(i + 1), v.Name, decimal(v.Value), count(v.Dispatches)})
 		}
 		if p.Error != nil {
 			s.linef("%s counters %s: %s: %s", markWarn, strings.Join(p.Counters, " "), p.Error.Code, p.Error.Message)
 		}
 	}
-	s.rows([]string{"COUNTER", "VALUE", "DISPATCHES"}, rows)
+	s.rows([]string{"PASS", "COUNTER", "VALUE", "DISPATCHES"}, rows)
 	rows = nil
 	for _, c := range d.Checks {
 		rows = append(rows, []string{map[bool]string{true: markOK, false: markFail}[c.Pass], c.ID, c.Value, c.Want})
