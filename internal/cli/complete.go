@@ -94,6 +94,7 @@ func completeSettings(root *cobra.Command) {
 	offers := map[string]completer{
 		"worktree": directories, "att-library-path": directories, "runs-dir": directories, "allow-path": directories, "lock-dir": directories, "replay": directories,
 		"python": files(), "rocprofv3": files(), "recipes": files("json"), "log-file": files(),
+		"http-token-file": files(), "http-cert": files(), "http-key": files(), "gpu-in-use": fixed("warn", "refuse"),
 		"toolsets": fixed("capture", "analyze", "all"), "log-level": fixed("debug", "info", "warn", "error"), "simulate": fixed("gfx950", "gfx942"),
 		"fault": faults,
 	}

@@ -165,7 +165,8 @@ func (s *sheet) rows(header []string, rows [][]string) {
 }
 
 func (s *sheet) columns(rows [][]string) {
-	w := tabwriter.NewWriter(s, 0, 8, 2, ' ', 0)
+	var aligned bytes.Buffer
+	w := tabwriter.NewWriter(&aligned, 0, 8, 2, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
 			if i > 0 {
@@ -176,6 +177,9 @@ func (s *sheet) columns(rows [][]string) {
 		fmt.Fprintln(w)
 	}
 	_ = w.Flush() // to a buffer
+	for line := range strings.Lines(aligned.String()) {
+		s.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
 }
 
 // text writes many lines as they are, but for control characters.
