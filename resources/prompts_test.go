@@ -171,7 +171,7 @@ func TestWatch(t *testing.T) {
 	l := newLibrary(t)
 	l.put(t, "logs/a.log", []byte("one\n"))
 	log, run := "flyprof://logs/"+l.id+"/a.log", "flyprof://runs/"+l.id
-	s := subscriber{[]string{log, run, "flyprof://logs/gone/x", "no uri"}, make(chan mcp.JSONRPCNotification)}
+	s := subscriber{[]string{log, run, "flyprof://logs/gone/x", "no uri"}, make(chan mcp.JSONRPCNotification, 16)}
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan bool)
 	ticks := make(chan time.Time)
