@@ -54,7 +54,10 @@ func (v *verb) follow(ctx context.Context, a *app, call map[string]any) tools.An
 	if !v.quiet {
 		stop = v.caller.screen.progress(f.howFar)
 	}
-	defer func() { stop() }()
+	defer stop()
+	if id != "" {
+		a.log.Debug("waits for a run", "run", id)
+	}
 	answer := a.call(ctx, v.tool.Verb, call, f.host)
 	for v.tool.Verb == request.VerbCapture && !f.leaves && ctx.Err() == nil {
 		id, ended := runOf(answer)
@@ -62,6 +65,7 @@ func (v *verb) follow(ctx context.Context, a *app, call map[string]any) tools.An
 			break
 		}
 		f.run.Store(id)
+		a.log.Debug("waits for a run", "run", id)
 		answer = a.call(ctx, request.VerbStatus, map[string]any{"run_id": id, "wait_s": mostWait}, f.host)
 	}
 	if ctx.Err() != nil {

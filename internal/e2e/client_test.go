@@ -21,8 +21,8 @@ import (
 	"github.com/flyprof/flyprof-mcp/internal/sim"
 )
 
-// binary is the program under test, built once.
-var binary string
+// binary is the program under test, and dropIn the one that stands in for the public flyprof; built once.
+var binary, dropIn string
 
 func TestMain(m *testing.M) { os.Exit(build(m)) }
 
@@ -33,11 +33,13 @@ func build(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "flyprof-mcp.exe")
-	cmd := exec.Command("go", "build", "-o", binary, "github.com/flyprof/flyprof-mcp/cmd/flyprof-mcp")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		return 1
+	binary, dropIn = filepath.Join(dir, "flyprof-mcp.exe"), filepath.Join(dir, "flyprof.exe")
+	for out, name := range map[string]string{binary: "flyprof-mcp", dropIn: "flyprof"} {
+		cmd := exec.Command("go", "build", "-o", out, "github.com/flyprof/flyprof-mcp/cmd/"+name)
+		if said, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, said)
+			return 1
+		}
 	}
 	return m.Run()
 }
