@@ -113,6 +113,7 @@ func (c *caller) command() *cobra.Command {
 		root.RunE = func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), &c.flags) }
 		root.AddCommand(&cobra.Command{Use: serveVerb, Short: "Serve MCP over standard input and output (the default)", Args: cobra.NoArgs, RunE: root.RunE}, demoCommand())
 	}
+	c.helpTopics(root)
 	c.checkUsage(root)
 	return root
 }

@@ -146,7 +146,7 @@ func (c *caller) flagError(cmd *cobra.Command, err error) error {
 			given = "-" + short // a whole name after one dash is read as letters
 		}
 		near, evidence.ValidNames = nearestFlag(cmd, given)
-		evidence.Field = given
+		evidence.Field = fmt.Sprintf("%.100s", given)
 		message = fmt.Sprintf("%s has no flag %.100s%s", cmd.CommandPath(), given, isNear(near))
 	case errors.As(err, &bare):
 		evidence.Field, evidence.Allowed = "--"+bare.GetFlag().Name, "a value after the flag: "+bare.GetFlag().Usage
@@ -186,6 +186,21 @@ func isNear(name string) string {
 
 func seeHelp(cmd *cobra.Command) string {
 	return fmt.Sprintf("`%s --help` shows what it takes.", cmd.CommandPath())
+}
+
+// helpTopics: help about a verb that there is not is misuse too.
+func (c *caller) helpTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				if about, _, err := root.Find(args); len(args) > 0 && (err != nil || about == root) {
+					return c.unknownVerb(root, args[0])
+				}
+				return nil
+			}
+		}
+	}
 }
 
 func quoted(args []string) string {

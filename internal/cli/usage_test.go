@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
+	"github.com/flyprof/flyprof-mcp/tools"
 )
 
 var (
@@ -50,6 +51,7 @@ func TestMisuse(t *testing.T) {
 		"no flag at all":        {mcpProgram, []string{"list", "--=x"}, "", "bad flag syntax", ""},
 		"too many":              {mcpProgram, []string{"capture", "softmax", "gemm"}, "kernel", "one KERNEL", ""},
 		"none wanted":           {mcpProgram, []string{"doctor", "now"}, "argument", "flags only", ""},
+		"help about nothing":    {mcpProgram, []string{"help", "captur"}, "verb", "did you mean capture?", "flyprof-mcp help capture"},
 		"not for version":       {mcpProgram, []string{"version", "now"}, "argument", "flags only", ""},
 		"format":                {mcpProgram, []string{"list", "-f", "yaml"}, "--format", "json, line, table", ""},
 		"near format":           {mcpProgram, []string{"list", "-f", "tables"}, "--format", "did you mean table?", "flyprof-mcp list -f table"},
@@ -75,7 +77,7 @@ func TestMisuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			args := append(slices.Clone(c.args), "-f", "line")
-			if slices.Contains(c.args, "-f") || c.field == "--shape" || c.args[0] == "version" {
+			if slices.Contains(c.args, "-f") || c.field == "--shape" || c.args[0] == "version" || c.args[0] == "help" {
 				args = c.args
 			}
 			stdout, stderr, exit := called(t, c.program, args...)
@@ -98,6 +100,20 @@ func TestMisuse(t *testing.T) {
 				t.Errorf("the first action is %q (%s), want %q", got, first.Action, c.fixed)
 			}
 		})
+	}
+}
+
+// TestLongMisuse: however much is wrong, the answer is short.
+func TestLongMisuse(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x\x1b\n", 100_000)
+	for _, args := range [][]string{{long}, {"list", "--" + long}, {"list", "-" + long}, {"list", long}, {"list", "--gpu", long}, {"list", "-f", long}, {"capture", "softmax", "--with-pmc=" + long}, {"capture", "--shap", long}, {"run", long}} {
+		for _, p := range []Program{mcpProgram, dropInProgram} {
+			stdout, stderr, exit := called(t, p, args...)
+			if exit != 78 || len(stdout)+len(stderr) > 2*tools.MaxErrorChars || strings.ContainsRune(stdout+stderr, 0x1b) || strings.Count(stderr, "\n") != 1 || !json.Valid([]byte(stdout)) {
+				t.Errorf("%.40q: exit %d, %d and %d bytes: %.300q", args, exit, len(stdout), len(stderr), stderr)
+			}
+		}
 	}
 }
 
