@@ -60,11 +60,6 @@ var tools = map[string]handler{
 		return mcp.NewToolResultText("logged"), logTo(ctx, "said by the tool")
 	},
 	"test_missing_capability": answer(mcp.NewTextContent("answered before it is called")),
-	"test_streaming_elicitation": func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return server.NewInputRequestBuilder("asked").Elicit("name", mcp.ElicitationParams{
-			Message: "What is your name?", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}}},
-		}).ToolResult(), nil
-	},
 	"test_reconnection": answer(mcp.NewTextContent("done")),
 	"test_trigger_tool_change": func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		srv := server.ServerFromContext(ctx)
@@ -102,6 +97,9 @@ func addFixtures(srv *server.MCPServer) {
 	for name, h := range tools {
 		srv.AddTool(mcp.NewTool(name, mcp.WithDescription("A fixture of the conformance suite.")), h)
 	}
+	for name, all := range rounds {
+		srv.AddTool(mcp.NewTool(name, mcp.WithDescription("A fixture of the conformance suite.")), askingTool(all))
+	}
 	srv.AddTool(mcp.NewToolWithRawSchema("json_schema_2020_12_tool", "A fixture of the conformance suite.", json.RawMessage(schema2020)), tools["test_simple_text"])
 	srv.AddTool(mcp.NewToolWithRawSchema("test_x_mcp_header", "A fixture of the conformance suite.",
 		json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}},"required":["region"]}`)), tools["test_simple_text"])
@@ -128,14 +126,15 @@ func addFixtures(srv *server.MCPServer) {
 		})
 
 	srv.AddPrompt(mcp.NewPrompt("test_simple_prompt", mcp.WithPromptDescription("A fixture of the conformance suite.")), prompt(mcp.NewTextContent("This is a simple prompt for testing.")))
-	about := mcp.WithPromptDescription("A fixture of the conformance suite.")
-	two := []mcp.PromptOption{about, mcp.WithArgument("arg1", mcp.RequiredArgument(), mcp.ArgumentDescription("first")), mcp.WithArgument("arg2", mcp.RequiredArgument(), mcp.ArgumentDescription("second"))}
-	srv.AddPrompt(mcp.NewPrompt("test_prompt_with_image", about), prompt(mcp.NewImageContent(png, "image/png"), mcp.NewTextContent("Please analyze the image above.")))
+	described := mcp.WithPromptDescription("A fixture of the conformance suite.")
+	srv.AddPrompt(mcp.NewPrompt("test_input_required_result_prompt", described), askingPrompt)
+	two := []mcp.PromptOption{described, mcp.WithArgument("arg1", mcp.RequiredArgument(), mcp.ArgumentDescription("first")), mcp.WithArgument("arg2", mcp.RequiredArgument(), mcp.ArgumentDescription("second"))}
+	srv.AddPrompt(mcp.NewPrompt("test_prompt_with_image", described), prompt(mcp.NewImageContent(png, "image/png"), mcp.NewTextContent("Please analyze the image above.")))
 	srv.AddPrompt(mcp.NewPrompt("test_prompt_with_arguments", two...), func(_ context.Context, r mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		body := fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", r.Params.Arguments["arg1"], r.Params.Arguments["arg2"])
 		return mcp.NewGetPromptResult("", []mcp.PromptMessage{mcp.NewPromptMessage(mcp.RoleUser, mcp.NewTextContent(body))}), nil
 	})
-	srv.AddPrompt(mcp.NewPrompt("test_prompt_with_embedded_resource", about, mcp.WithArgument("resourceUri", mcp.RequiredArgument())), func(_ context.Context, r mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+	srv.AddPrompt(mcp.NewPrompt("test_prompt_with_embedded_resource", described, mcp.WithArgument("resourceUri", mcp.RequiredArgument())), func(_ context.Context, r mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		return mcp.NewGetPromptResult("", []mcp.PromptMessage{
 			mcp.NewPromptMessage(mcp.RoleUser, embedded(r.Params.Arguments["resourceUri"], "Embedded resource content for testing.")),
 			mcp.NewPromptMessage(mcp.RoleUser, mcp.NewTextContent("Please process the embedded resource above.")),
