@@ -192,6 +192,7 @@ func FuzzWave(f *testing.F) {
 	f.Add([]byte(waveA))
 	f.Add([]byte(`{"wave":{"instructions":null,"timeline":null},"num_insts":0}`))
 	f.Add([]byte(`{"wave":{"instructions":[[1,2,3,4,99,0],[1,2,3,4,-1]]}}`))
+	f.Add([]byte(`{"wave":{"instructions":[[1,2,3,4,1]],"timeline":[[1,2],[2,3,4]],"waitcnt":[[1,[[2,0],[3]]],[2,null],[9,[[1,0]],0]]}}`))
 	type sums struct {
 		Head         waveHead
 		Lines        [4]lineSums
@@ -200,8 +201,17 @@ func FuzzWave(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		got, err := bothWays(t, raw, func(r io.Reader) (sums, error) {
-			w := &waveReader{scan: newScanner(nil), sums: make([]lineSums, 4)}
-			head, err := w.wave(r)
+			plain := &waveReader{scan: newScanner(nil), sums: make([]lineSums, 4)}
+			watched := &counting{}
+			w := &waveReader{scan: newScanner(nil), sums: make([]lineSums, 4), observer: watched}
+			head, err := w.wave(bytes.NewReader(raw))
+			if err == nil { // who watches sees all that is counted, and is stricter
+				if again, err := plain.wave(bytes.NewReader(raw)); err != nil || again != head || watched.rows != w.count {
+					t.Fatalf("%+v with an observer, %+v without: %v", head, again, err)
+				}
+			}
+			w = &waveReader{scan: newScanner(nil), sums: make([]lineSums, 4), observer: &counting{}}
+			head, err = w.wave(r)
 			return sums{head, [4]lineSums(w.sums), w.other, w.count, w.totals}, err
 		})
 		if err != nil && (got.Count != 0 || got.Other != 0 || got.Totals != Totals{}) {
@@ -218,6 +228,31 @@ func FuzzWave(f *testing.F) {
 		}
 	})
 }
+
+// counting is an observer that checks what it is shown against 4 rows.
+type counting struct{ rows int64 }
+
+func (c *counting) Instruction(i WaveInstruction) {
+	if c.rows++; i.Row < -1 || i.Row >= 4 || i.Stall < 0 || i.Duration < 0 {
+		panic("an instruction of no row")
+	}
+}
+
+func (c *counting) Wait(row int, targets []int) {
+	for _, r := range append([]int{row}, targets...) {
+		if r < 0 || r >= 4 {
+			panic("a wait of no row")
+		}
+	}
+}
+
+func (c *counting) State(_, cycles int64) {
+	if cycles < 0 {
+		panic("a span of less than nothing")
+	}
+}
+
+func (c *counting) End(WaveEnd, error) {}
 
 func FuzzSnapshots(f *testing.F) {
 	f.Add([]byte(`{"/":{"w":{"..":{"k.py":"source_0_k.py"}},"x.py":"source_1_x.py"}}`))

@@ -16,6 +16,8 @@ type Occupancy struct {
 	starts map[cuKey]int64
 	// names are the kernels by id: mangled, or "<codeobj> / 0x<address>" where the name is not known.
 	names map[int64]string
+	// each is shown every row while the file is read, where it is set.
+	each func(e OccupancyEvent, kernel int64) error
 }
 
 type cuKey struct{ se, cu, kernel int64 }
@@ -29,14 +31,21 @@ const (
 // The cells of a row: time, cu, simd, slot, start, kernel id; format 3.1.0 adds five.
 const (
 	cellCU     = 1
+	cellSIMD   = 2
+	cellSlot   = 3
 	cellStart  = 4
 	cellKernel = 5
 )
 
 func readOccupancy(r io.Reader) (Occupancy, error) {
-	s := newScanner(r)
 	o := Occupancy{Known: true, starts: map[cuKey]int64{}, names: map[int64]string{}}
-	err := s.document(func(key []byte) error {
+	err := o.read(r)
+	return o, err
+}
+
+func (o *Occupancy) read(r io.Reader) error {
+	s := newScanner(r)
+	return s.document(func(key []byte) error {
 		if string(key) == "dispatches" {
 			return o.readNames(s)
 		}
@@ -49,7 +58,6 @@ func readOccupancy(r io.Reader) (Occupancy, error) {
 		}
 		return s.array(func() error { return o.row(s, se) })
 	})
-	return o, err
 }
 
 func (o *Occupancy) readNames(s *scanner) error {
@@ -76,19 +84,26 @@ func (o *Occupancy) readNames(s *scanner) error {
 }
 
 func (o *Occupancy) row(s *scanner, se int64) error {
-	k, n, started := cuKey{se: se}, 0, false
+	k, n, e := cuKey{se: se}, 0, OccupancyEvent{SE: se}
+	into := [...]*int64{cellTime: &e.Time, cellSIMD: &e.SIMD, cellSlot: &e.Slot}
 	err := s.array(func() (err error) {
-		switch n {
+		at := n
+		n++
+		switch at {
 		case cellCU:
-			k.cu, err = s.int64()
+			e.CU, err = s.int64()
+		case cellTime, cellSIMD, cellSlot:
+			if o.each == nil {
+				return s.skip() // what is not needed need not be right
+			}
+			*into[at], err = s.int64()
 		case cellStart:
-			started, err = s.flag()
+			e.Start, err = s.flag()
 		case cellKernel:
 			k.kernel, err = s.int64()
 		default:
 			err = s.skip()
 		}
-		n++
 		return err
 	})
 	if err != nil {
@@ -97,10 +112,13 @@ func (o *Occupancy) row(s *scanner, se int64) error {
 	if n <= cellKernel {
 		return s.fail("a row of %d cells where at least 6 were expected", n)
 	}
-	if k.cu < 0 {
+	if k.cu = e.CU; k.cu < 0 {
 		return s.fail("a wave on CU %d", k.cu)
 	}
-	if !started {
+	if o.each != nil {
+		return o.each(e, k.kernel)
+	}
+	if !e.Start {
 		return nil
 	}
 	if _, known := o.starts[k]; !known && len(o.starts) >= maxOccupancyCUs {

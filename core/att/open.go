@@ -23,6 +23,8 @@ type Options struct {
 	MaxWaveFiles int
 	// Workers read wave files at the same time; default one for each processor.
 	Workers int
+	// Observe, when set, is asked for an observer by each worker; code.json has been read then. It needs ReadWaves.
+	Observe func(d *Dispatch) WaveObserver
 }
 
 func (o Options) filled() Options {
@@ -58,6 +60,8 @@ type Dispatch struct {
 	// Integrity is set when the wave files were read.
 	Integrity *Integrity
 	Warnings  []envelope.Warning
+	// maxFileBytes is Options.MaxFileBytes, for what is read later.
+	maxFileBytes int64
 }
 
 // Open reads a dispatch directory. What is missing beside code.json is a warning; a code.json that is not what it should be is
@@ -72,7 +76,7 @@ func Open(ctx context.Context, dir string, opt Options) (*Dispatch, error) {
 		})
 	}
 	defer f.root.Close()
-	d := &Dispatch{Dir: dir, Agent: -1, Dispatch: -1}
+	d := &Dispatch{Dir: dir, Agent: -1, Dispatch: -1, maxFileBytes: opt.MaxFileBytes}
 	if agent, dispatch, _, ok := ParseDirName(filepath.Base(dir)); ok {
 		d.Agent, d.Dispatch = agent, dispatch
 	}
@@ -221,7 +225,7 @@ func (d *Dispatch) readWaves(ctx context.Context, f *folder, opt Options) error 
 	if !opt.ReadWaves || len(present) == 0 {
 		return nil
 	}
-	integrity, err := readAllWaves(ctx, f, d.Code, present, opt.Workers)
+	integrity, err := d.readAllWaves(ctx, f, present, opt)
 	if err != nil {
 		return err
 	}

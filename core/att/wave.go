@@ -51,6 +51,9 @@ type waveReader struct {
 	count  int64
 	// last is the line of the last instruction of the wave that was read last, -1 for none.
 	last int64
+	// observer is shown what is read, where there is one.
+	observer WaveObserver
+	targets  []int
 }
 
 // dense says whether the lines are their own row numbers, which makes the map needless; they are in almost every file.
@@ -125,6 +128,14 @@ func (w *waveReader) wave(r io.Reader) (waveHead, error) {
 						h.read++
 						return w.instruction(s)
 					})
+				case "waitcnt":
+					if w.observer != nil {
+						return w.waits(s)
+					}
+				case "timeline":
+					if w.observer != nil {
+						return w.timeline(s)
+					}
 				}
 				return s.skip()
 			})
@@ -140,17 +151,24 @@ func (w *waveReader) wave(r io.Reader) (waveHead, error) {
 
 // The cells of an instruction: time, type, stall, duration, line.
 const (
+	cellTime     = 0
 	cellStall    = 2
 	cellDuration = 3
 	cellLine     = 4
 )
 
 func (w *waveReader) instruction(s *scanner) error {
-	var stall, duration, line int64
+	var time, stall, duration, line int64
 	n := 0
 	ok, err := s.begin('[', ']')
 	for err == nil && ok {
 		switch n {
+		case cellTime:
+			if w.observer == nil {
+				err = s.skip() // what is not needed need not be right
+			} else {
+				time, err = s.int64()
+			}
 		case cellStall:
 			stall, err = s.int64()
 		case cellDuration:
@@ -178,6 +196,9 @@ func (w *waveReader) instruction(s *scanner) error {
 	w.last = line
 	w.totals.add(Totals{Hit: 1, Latency: duration, Stall: stall})
 	i := w.row(line)
+	if w.observer != nil {
+		w.observer.Instruction(WaveInstruction{Row: i, Time: time, Stall: stall, Duration: duration})
+	}
 	if i < 0 {
 		w.other++
 		return nil
@@ -209,20 +230,24 @@ func (h waveHead) consistent(ref WaveRef) bool {
 }
 
 // readAllWaves reads the wave files by several workers and compares their sums with the rows.
-func readAllWaves(ctx context.Context, f *folder, code Code, waves []WaveRef, workers int) (*Integrity, error) {
+func (d *Dispatch) readAllWaves(ctx context.Context, f *folder, waves []WaveRef, opt Options) (*Integrity, error) {
+	code := d.Code
 	index := lineIndex(code)
 	if dense(code) {
 		index = nil
 	}
 	jobs := make(chan WaveRef)
 	// Each worker has sums of its own, so their number is bounded by the rows too and not by the processors alone.
-	parts := make([]*waveReader, min(workers, len(waves), max(1, maxSums/max(1, len(code.Rows)))))
+	parts := make([]*waveReader, min(opt.Workers, len(waves), max(1, maxSums/max(1, len(code.Rows)))))
 	var mu sync.Mutex
 	out := &Integrity{CU: unseenCU}
 	ends := programEnds(code)
 	var group sync.WaitGroup
 	for i := range parts {
 		part := &waveReader{scan: newScanner(nil), index: index, sums: make([]lineSums, len(code.Rows))}
+		if opt.Observe != nil {
+			part.observer = opt.Observe(d)
+		}
 		parts[i] = part
 		group.Go(func() {
 			for ref := range jobs {
@@ -231,6 +256,9 @@ func readAllWaves(ctx context.Context, f *folder, code Code, waves []WaveRef, wo
 					head, err = part.wave(r)
 					return err
 				})
+				if part.observer != nil {
+					part.observer.End(WaveEnd{WaveRef: ref, CU: head.cu}, err)
+				}
 				mu.Lock()
 				out.note(ref, head, err)
 				if err == nil && len(ends) > 0 && !ends[head.last] && (head.read == 0 || part.row(head.last) >= 0) {
