@@ -393,6 +393,19 @@ func TestStreams(t *testing.T) {
 	closeLegacy()
 }
 
+// TestShortSubscription: a subscription of which nothing can be served ends at once, and is acknowledged all the same, before its result.
+func TestShortSubscription(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, Options{})
+	for i := range 200 {
+		_, _, body := b.send(b.modern(i, "subscriptions/listen", `"notifications":{"promptsListChanged":true}`))
+		got := events(body)
+		if len(got) != 2 || !strings.Contains(got[0], "subscriptions/acknowledged") || !strings.Contains(got[1], `"result"`) {
+			t.Fatalf("%d: %s", i, body)
+		}
+	}
+}
+
 // TestServe: a client that does not finish its headers is let go, and the end of the service ends what is open.
 func TestServe(t *testing.T) {
 	t.Parallel()

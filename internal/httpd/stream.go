@@ -128,6 +128,8 @@ func (s *stream) pump(queue <-chan mcp.JSONRPCNotification, of *wire.Session, ow
 					select {
 					case n := <-queue:
 						s.notify(of, n)
+					case n := <-ofSession:
+						s.notify(of, n)
 					default:
 						return
 					}
