@@ -179,7 +179,7 @@ func (b boundary[In, D]) call(ctx context.Context, args json.RawMessage, log *sl
 	if err == nil {
 		return reply, nil
 	}
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil && envelope.CodeOf(err) == "" {
+	if code := envelope.CodeOf(err); errors.Is(err, context.Canceled) && ctx.Err() != nil && (code == "" || code == envelope.Internal) {
 		err = envelope.Build(envelope.Cancelled, envelope.Facts{Message: "The caller cancelled this call. A run that it waited for goes on."})
 	}
 	if e := envelope.As(err); e.Code == envelope.Internal {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -92,6 +93,26 @@ func TestPanicAndErrors(t *testing.T) {
 		var wire envelope.Wire[data]
 		if err := json.Unmarshal(a.JSON, &wire); err != nil || wire.OK || wire.Error.Code != c.code || a.Code != c.code || len(wire.Error.NextActions) == 0 {
 			t.Errorf("%s: %v %s", name, err, a.JSON)
+		}
+	}
+}
+
+// TestCancelled: a call whose caller went away is answered as cancelled and is no internal error, however deep it was.
+func TestCancelled(t *testing.T) {
+	for name, err := range map[string]error{
+		"as it is": context.Canceled, "wrapped": fmt.Errorf("asking: %w", context.Canceled), "completed": envelope.As(context.Canceled),
+		"completed twice": envelope.Build(envelope.Internal, envelope.Facts{Message: "x"}).WithCause(envelope.As(context.Canceled)),
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		tool := capturing(func(context.Context, request.Capture) (envelope.Reply[data], error) {
+			cancel()
+			return envelope.Reply[data]{}, err
+		})
+		var log strings.Builder
+		host := quiet()
+		host.Log = slog.New(slog.NewTextHandler(&log, nil))
+		if a := tool.Call(ctx, json.RawMessage(`{"kernel":"a"}`), host); !strings.Contains(string(a.JSON), `"CANCELLED"`) || log.Len() > 0 {
+			t.Errorf("%s: %s %s", name, a.JSON, log.String())
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package capture
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/launch"
+	"github.com/flyprof/flyprof-mcp/core/request"
 	"github.com/flyprof/flyprof-mcp/core/rocprof"
 	"github.com/flyprof/flyprof-mcp/core/runs"
 	"github.com/flyprof/flyprof-mcp/core/soc"
@@ -146,6 +150,14 @@ func TestShrink(t *testing.T) {
 		if num != want || (want == 0) != (why != "") || want > 0 && den != workgroups {
 			t.Errorf("%d workgroups: %d/%d %q, want %d", workgroups, num, den, why, want)
 		}
+	}
+}
+
+// TestCompletedErrors: an error that was completed with its request still tells what it came from.
+func TestCompletedErrors(t *testing.T) {
+	err := withRequest(fmt.Errorf("rocminfo: %w", context.Canceled), request.Capture{Kernel: "softmax"})
+	if !errors.Is(err, context.Canceled) || envelope.CodeOf(err) != envelope.Internal {
+		t.Errorf("%v", err)
 	}
 }
 

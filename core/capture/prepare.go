@@ -165,7 +165,7 @@ func withRequest(err error, in request.Capture) error {
 	e := envelope.As(err)
 	return envelope.Build(e.Code, envelope.Facts{
 		Message: e.Message, Help: e.Help, Request: &in, Evidence: e.Evidence, Available: e.Available, Candidates: e.Candidates,
-	})
+	}).WithCause(err)
 }
 
 // Root gives the worktree that a call means, jailed. MISSING_PREREQ where none is configured.
