@@ -111,6 +111,7 @@ func (c *caller) command() *cobra.Command {
 		root.Short = "MCP server that captures instruction-level traces of FlyDSL kernels with rocprofv3"
 		root.Long = "Serves MCP over standard input and output when no verb is given. Logs go to standard error."
 		root.RunE = func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), &c.flags) }
+		root.AddCommand(c.exportCommand())
 		root.AddCommand(&cobra.Command{Use: serveVerb, Short: "Serve MCP over standard input and output (the default)", Args: cobra.NoArgs, RunE: root.RunE}, demoCommand())
 	}
 	c.helpTopics(root)

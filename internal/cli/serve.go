@@ -39,6 +39,8 @@ type app struct {
 	served  tools.Served
 	// all holds the tools that are not served too: the resource of a run is rendered by one of them.
 	all tools.Inventory
+	// resolve jails a path to be read.
+	resolve func(field, path string) (string, error)
 	// worktrees reads checkouts, for completion.
 	worktrees capture.Preparer
 }
@@ -72,8 +74,9 @@ func newApp(c config.Config, log *slog.Logger) (*app, error) {
 	for _, d := range skills.Documents() {
 		a.source.Texts = append(a.source.Texts, resources.Text{URI: d.URI, Name: d.Name, Description: d.Description, MIME: d.MIME, Body: d.Body})
 	}
+	a.resolve = readJail(c, worktree).Resolve
 	a.all = tools.All(tools.Deps{
-		Runs: a.service, Worktrees: prepare, Triage: triage.Service{Store: store, Resolve: readJail(c, worktree).Resolve}, Doctor: a.doctor(prepare, store), Resources: a.source, Progress: progress, Arch: c.Simulate,
+		Runs: a.service, Worktrees: prepare, Triage: triage.Service{Store: store, Resolve: a.resolve}, Doctor: a.doctor(prepare, store), Resources: a.source, Progress: progress, Arch: c.Simulate,
 	})
 	if a.served, err = a.all.Filter(toolsets(c), c.ReadOnly); err != nil {
 		return nil, err
