@@ -1,58 +1,65 @@
-// Package config resolves the settings once: flags, then environment, then defaults.
+// Package config resolves the settings once: flags, then environment, then the configuration file, then defaults.
 package config
 
 import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 )
 
-// Setting is one setting: a flag and an environment variable that mean the same.
+// Setting is one setting: a flag, an environment variable and a key of the configuration file that mean the same.
 type Setting struct {
-	// Flag is the name without dashes; Env the variable.
+	// Flag is the name without dashes, which is the key too; Env the variable.
 	Flag, Env string
-	// Default is the value where neither is given; empty means none, or one that the program works out.
+	// Default is the value where none is given; empty means none, or one that the program works out.
 	Default string
 	// Bool marks flags that take no value; Optional is the value of a flag that is given without one (such as --simulate).
 	Bool     bool
 	Optional string
 	// Multi marks flags that may be given several times; the variable separates values with the list separator of the OS.
 	Multi bool
-	Help  string
+	// Words marks names separated by commas, Number whole numbers, and Address a text that may be a number; they are all given as
+	// text on the command line.
+	Words, Number, Address bool
+	// Path marks files and directories: in a file, a relative one is relative to the file.
+	Path bool
+	Help string
 }
 
 // settings is the table. A new setting is a new row, and a field of Config that Resolve fills.
 var settings = []Setting{
-	{Flag: "worktree", Env: "FLYPROF_WORKTREE", Help: "FlyDSL checkout to capture from"},
-	{Flag: "python", Env: "FLYPROF_PYTHON", Help: "Python interpreter that runs the tests (default: $VIRTUAL_ENV, the worktree's .venv, /opt/venv, python3)"},
-	{Flag: "rocprofv3", Env: "FLYPROF_ROCPROFV3", Help: "rocprofv3 program (default: PATH, $ROCM_PATH/bin, /opt/rocm/bin)"},
-	{Flag: "att-library-path", Env: "FLYPROF_ATT_LIBRARY_PATH", Multi: true, Help: "directory of librocprof-trace-decoder.so"},
-	{Flag: "runs-dir", Env: "FLYPROF_RUNS_DIR", Help: "where runs are kept (default $XDG_DATA_HOME/flyprof/runs)"},
-	{Flag: "recipes", Env: "FLYPROF_RECIPES", Help: "recipes.json with curated invocations"},
-	{Flag: "gpu", Env: "FLYPROF_GPU", Default: "0", Help: "default GPU index inside the inherited visible-devices mask"},
-	{Flag: "allow-path", Env: "FLYPROF_ALLOW_PATH", Multi: true, Help: "further directory that worktree, cwd and path arguments may name"},
-	{Flag: "toolsets", Env: "FLYPROF_TOOLSETS", Default: "all", Help: "toolsets to serve: capture, analyze, all"},
+	{Flag: configFlag, Env: "FLYPROF_CONFIG", Path: true, Help: "configuration file in TOML whose keys are these flags (default: $XDG_CONFIG_HOME/flyprof/config.toml, ~/.config/flyprof/config.toml)"},
+	{Flag: "worktree", Env: "FLYPROF_WORKTREE", Path: true, Help: "FlyDSL checkout to capture from"},
+	{Flag: "python", Env: "FLYPROF_PYTHON", Path: true, Help: "Python interpreter that runs the tests (default: $VIRTUAL_ENV, the worktree's .venv, /opt/venv, python3)"},
+	{Flag: "rocprofv3", Env: "FLYPROF_ROCPROFV3", Path: true, Help: "rocprofv3 program (default: PATH, $ROCM_PATH/bin, /opt/rocm/bin)"},
+	{Flag: "att-library-path", Env: "FLYPROF_ATT_LIBRARY_PATH", Multi: true, Path: true, Help: "directory of librocprof-trace-decoder.so"},
+	{Flag: "runs-dir", Env: "FLYPROF_RUNS_DIR", Path: true, Help: "where runs are kept (default $XDG_DATA_HOME/flyprof/runs)"},
+	{Flag: "recipes", Env: "FLYPROF_RECIPES", Path: true, Help: "recipes.json with curated invocations"},
+	{Flag: "gpu", Env: "FLYPROF_GPU", Default: "0", Number: true, Help: "default GPU index inside the inherited visible-devices mask"},
+	{Flag: "allow-path", Env: "FLYPROF_ALLOW_PATH", Multi: true, Path: true, Help: "further directory that worktree, cwd and path arguments may name"},
+	{Flag: "toolsets", Env: "FLYPROF_TOOLSETS", Default: "all", Words: true, Help: "toolsets to serve: capture, analyze, all"},
 	{Flag: "read-only", Env: "FLYPROF_READ_ONLY", Bool: true, Help: "serve nothing that starts or stops a process"},
 	{Flag: "keep-runs", Env: "FLYPROF_KEEP_RUNS", Bool: true, Help: "let runs finish when the server goes away (default: they are cancelled)"},
-	{Flag: "http", Env: "FLYPROF_HTTP", Help: "serve over HTTP at this address in place of stdio: a port, or host:port; a port alone is bound to 127.0.0.1"},
-	{Flag: "http-token-file", Env: "FLYPROF_HTTP_TOKEN_FILE", Help: "file with the bearer token, readable by its owner only (or the token itself in FLYPROF_HTTP_TOKEN; default: one is made and kept in the runs directory)"},
+	{Flag: "http", Env: "FLYPROF_HTTP", Address: true, Help: "serve over HTTP at this address in place of stdio: a port, or host:port; a port alone is bound to 127.0.0.1"},
+	{Flag: "http-token-file", Env: "FLYPROF_HTTP_TOKEN_FILE", Path: true, Help: "file with the bearer token, readable by its owner only (or the token itself in FLYPROF_HTTP_TOKEN; default: one is made and kept in the runs directory)"},
 	{Flag: "http-allow-host", Env: "FLYPROF_HTTP_ALLOW_HOST", Multi: true, Help: "further name that the Host header may have"},
 	{Flag: "http-allow-origin", Env: "FLYPROF_HTTP_ALLOW_ORIGIN", Multi: true, Help: "further origin that a browser may send, such as https://tools.example"},
-	{Flag: "http-cert", Env: "FLYPROF_HTTP_CERT", Help: "certificate file (PEM) to serve HTTPS with"},
-	{Flag: "http-key", Env: "FLYPROF_HTTP_KEY", Help: "key file (PEM) of the certificate"},
-	{Flag: "lock-dir", Env: "FLYPROF_LOCK_DIR", Help: "where the locks of GPUs are, shared by all users of the host (default /run/lock/flyprof)"},
+	{Flag: "http-cert", Env: "FLYPROF_HTTP_CERT", Path: true, Help: "certificate file (PEM) to serve HTTPS with"},
+	{Flag: "http-key", Env: "FLYPROF_HTTP_KEY", Path: true, Help: "key file (PEM) of the certificate"},
+	{Flag: "lock-dir", Env: "FLYPROF_LOCK_DIR", Path: true, Help: "where the locks of GPUs are, shared by all users of the host (default /run/lock/flyprof)"},
 	{Flag: "gpu-in-use", Env: "FLYPROF_GPU_IN_USE", Default: "warn", Help: "what to do when the GPU is busy with something else before a capture: warn, or refuse"},
-	{Flag: "stop-grace", Env: "FLYPROF_STOP_GRACE", Default: "60", Help: "seconds between SIGTERM and SIGKILL when a run is stopped"},
+	{Flag: "stop-grace", Env: "FLYPROF_STOP_GRACE", Default: "60", Number: true, Help: "seconds between SIGTERM and SIGKILL when a run is stopped"},
 	{Flag: "log-level", Env: "FLYPROF_LOG_LEVEL", Default: "info", Help: "debug, info, warn or error"},
-	{Flag: "log-file", Env: "FLYPROF_LOG_FILE", Help: "write the log to this file in place of standard error"},
+	{Flag: "log-file", Env: "FLYPROF_LOG_FILE", Path: true, Help: "write the log to this file in place of standard error"},
 	{Flag: "simulate", Env: "FLYPROF_SIMULATE", Optional: "gfx950", Help: "use the simulated GPU: gfx950 or gfx942"},
-	{Flag: "replay", Env: "FLYPROF_REPLAY", Help: "simulated GPU: hand out this recorded ui_output directory"},
-	{Flag: "fault", Env: "FLYPROF_FAULT", Help: "simulated GPU: faults by name, separated by commas"},
-	{Flag: "seed", Env: "FLYPROF_SEED", Default: "1", Help: "simulated GPU: the same seed gives the same run"},
+	{Flag: "replay", Env: "FLYPROF_REPLAY", Path: true, Help: "simulated GPU: hand out this recorded ui_output directory"},
+	{Flag: "fault", Env: "FLYPROF_FAULT", Words: true, Help: "simulated GPU: faults by name, separated by commas"},
+	{Flag: "seed", Env: "FLYPROF_SEED", Default: "1", Number: true, Help: "simulated GPU: the same seed gives the same run"},
 }
 
 // Settings gives the table of all settings.
@@ -60,6 +67,8 @@ func Settings() []Setting { return append([]Setting(nil), settings...) }
 
 // Config is what is in force.
 type Config struct {
+	// Config is the configuration file that was read; empty where there is none.
+	Config          string
 	Worktree        string
 	Python          string
 	Rocprofv3       string
@@ -88,32 +97,59 @@ type Config struct {
 	Replay     string
 	Fault      string
 	Seed       uint64
+
+	given map[string]Given
 }
 
-// Source gives the value of a setting from one place, and whether it is set there.
-type Source func(s Setting) (values []string, set bool)
+// Where a value is from; one of a configuration file has FILE:LINE there.
+const (
+	FromFlag        = "flag"
+	FromEnvironment = "environment"
+	FromDefault     = "default"
+)
+
+// Given is what one place says of a setting.
+type Given struct {
+	Values []string
+	// From names the place.
+	From string
+}
+
+// Source gives what one place says of a setting, and whether it says anything.
+type Source func(s Setting) (Given, bool)
 
 // FromEnv reads settings from environment variables. An empty variable counts as not set.
 func FromEnv(getenv func(string) string) Source {
-	return func(s Setting) ([]string, bool) {
+	return func(s Setting) (Given, bool) {
 		v := getenv(s.Env)
 		if v == "" {
-			return nil, false
+			return Given{}, false
 		}
 		if s.Multi {
-			return filepath.SplitList(v), true
+			return Given{filepath.SplitList(v), FromEnvironment}, true
 		}
-		return []string{v}, true
+		return Given{[]string{v}, FromEnvironment}, true
 	}
+}
+
+// Load reads the configuration file that is in force and resolves the settings: flags, then environment, then the file, then
+// defaults. BAD_ARGS for a file that cannot be read or says what no setting can be.
+func Load(getenv func(string) string, flags Source) (Config, error) {
+	env := FromEnv(getenv)
+	file, err := open(getenv, flags, env)
+	if err != nil {
+		return Config{}, err
+	}
+	return Resolve(getenv, flags, env, file.source)
 }
 
 // Resolve takes each setting from the first source that has it. BAD_ARGS names the flag, the value and what is allowed.
 func Resolve(getenv func(string) string, sources ...Source) (Config, error) {
-	r := resolver{sources: sources}
+	r := resolver{sources: sources, given: map[string]Given{}}
 	c := Config{
-		Worktree: r.one("worktree"), Python: r.one("python"), Rocprofv3: r.one("rocprofv3"), ATTLibraryPath: r.many("att-library-path"),
+		Config: r.one(configFlag), Worktree: r.one("worktree"), Python: r.one("python"), Rocprofv3: r.one("rocprofv3"), ATTLibraryPath: r.many("att-library-path"),
 		RunsDir: r.one("runs-dir"), Recipes: r.one("recipes"), GPU: r.number("gpu", 0, 255), AllowPath: r.many("allow-path"),
-		Toolsets: strings.Split(r.one("toolsets"), ","), ReadOnly: r.boolean("read-only"), KeepRuns: r.boolean("keep-runs"), LockDir: r.one("lock-dir"),
+		Toolsets: r.words("toolsets"), ReadOnly: r.boolean("read-only"), KeepRuns: r.boolean("keep-runs"), LockDir: r.one("lock-dir"),
 		HTTP: r.one("http"), HTTPTokenFile: r.one("http-token-file"), HTTPAllowHost: r.many("http-allow-host"), HTTPAllowOrigin: r.many("http-allow-origin"),
 		HTTPCert: r.one("http-cert"), HTTPKey: r.one("http-key"),
 		GPUInUse:   r.oneOf("gpu-in-use", "warn", "refuse"),
@@ -125,16 +161,39 @@ func Resolve(getenv func(string) string, sources ...Source) (Config, error) {
 			r.bad("toolsets", t, "capture, analyze, all, separated by commas")
 		}
 	}
-	if c.Simulate == "" && (c.Replay != "" || c.Fault != "") {
-		c.Simulate = "gfx950"
+	if len(c.Toolsets) == 0 {
+		r.bad("toolsets", "", "capture, analyze, all, separated by commas")
+	}
+	for _, implied := range []struct{ by, value string }{{"replay", c.Replay}, {"fault", c.Fault}} {
+		if c.Simulate == "" && implied.value != "" {
+			c.Simulate = defaultArch
+			r.given["simulate"] = Given{[]string{c.Simulate}, r.given[implied.by].From}
+		}
 	}
 	if c.RunsDir == "" {
 		c.RunsDir = defaultRunsDir(getenv)
+		r.given["runs-dir"] = Given{[]string{c.RunsDir}, FromDefault}
 	}
 	if c.RunsDir == "" {
 		r.bad("runs-dir", "", "a directory: neither XDG_DATA_HOME nor HOME is set, so there is no default")
 	}
+	c.given = r.given
 	return c, r.err
+}
+
+// InForce is a setting with the value that is in force.
+type InForce struct {
+	Setting
+	Given
+}
+
+// InForce lists every setting with its value and where that is from. A setting without a value has none.
+func (c Config) InForce() []InForce {
+	out := make([]InForce, len(settings))
+	for i, s := range settings {
+		out[i] = InForce{s, c.given[s.Flag]}
+	}
+	return out
 }
 
 func defaultRunsDir(getenv func(string) string) string {
@@ -153,6 +212,7 @@ func defaultRunsDir(getenv func(string) string) string {
 
 type resolver struct {
 	sources []Source
+	given   map[string]Given
 	err     error
 }
 
@@ -161,9 +221,16 @@ func (r *resolver) bad(flag, value, allowed string) {
 		return
 	}
 	s := setting(flag)
+	place, from := "", r.given[flag].From
+	switch from {
+	case FromFlag, FromEnvironment, FromDefault, "":
+		from = ""
+	default:
+		place = from + ": "
+	}
 	r.err = envelope.Build(envelope.BadArgs, envelope.Facts{
-		Message:  fmt.Sprintf("--%s (%s) is %q; allowed: %s", s.Flag, s.Env, value, allowed),
-		Evidence: envelope.Evidence{Field: "--" + s.Flag, Value: value, Allowed: allowed, Setting: "--" + s.Flag + " (" + s.Env + ")"},
+		Message:  fmt.Sprintf("%s--%s (%s) is %q; allowed: %s", place, s.Flag, s.Env, value, allowed),
+		Evidence: envelope.Evidence{Field: "--" + s.Flag, Value: value, Allowed: allowed, Setting: "--" + s.Flag + " (" + s.Env + ")", Source: from},
 	})
 }
 
@@ -176,17 +243,26 @@ func setting(flag string) Setting {
 	panic("config: no setting " + flag)
 }
 
+// many gives the values of a setting, and notes where they are from.
 func (r *resolver) many(flag string) []string {
 	s := setting(flag)
 	for _, source := range r.sources {
-		if v, ok := source(s); ok {
-			return v
+		if g, ok := source(s); ok {
+			r.given[flag] = g
+			return g.Values
 		}
 	}
+	g := Given{From: FromDefault}
 	if s.Default != "" {
-		return []string{s.Default}
+		g.Values = []string{s.Default}
 	}
-	return nil
+	r.given[flag] = g
+	return g.Values
+}
+
+// means notes what a value stands for.
+func (r *resolver) means(flag, value string) {
+	r.given[flag] = Given{[]string{value}, r.given[flag].From}
 }
 
 func (r *resolver) one(flag string) string {
@@ -195,6 +271,16 @@ func (r *resolver) one(flag string) string {
 		return ""
 	}
 	return v[len(v)-1]
+}
+
+func (r *resolver) words(flag string) []string {
+	var out []string
+	for word := range strings.SplitSeq(r.one(flag), ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			out = append(out, word)
+		}
+	}
+	return out
 }
 
 func (r *resolver) number(flag string, least, most int) int {
@@ -209,8 +295,10 @@ func (r *resolver) number(flag string, least, most int) int {
 func (r *resolver) boolean(flag string) bool {
 	switch v := r.one(flag); strings.ToLower(v) {
 	case "", "0", "false", "no", "off":
+		r.means(flag, "false")
 		return false
 	case "1", "true", "yes", "on":
+		r.means(flag, "true")
 		return true
 	default:
 		r.bad(flag, v, "true or false")
@@ -220,14 +308,13 @@ func (r *resolver) boolean(flag string) bool {
 
 func (r *resolver) oneOf(flag string, allowed ...string) string {
 	v := r.one(flag)
-	for _, a := range allowed {
-		if v == a {
-			return v
-		}
+	if !slices.Contains(allowed, v) {
+		r.bad(flag, v, strings.Join(allowed, ", "))
 	}
-	r.bad(flag, v, strings.Join(allowed, ", "))
 	return v
 }
+
+const defaultArch = "gfx950"
 
 // simulate takes an architecture, or a truth value: FLYPROF_SIMULATE=1 means the default one.
 func (r *resolver) simulate() string {
@@ -235,9 +322,11 @@ func (r *resolver) simulate() string {
 	case "gfx950", "gfx942":
 		return v
 	case "", "0", "false", "no":
+		r.given["simulate"] = Given{From: r.given["simulate"].From}
 		return ""
 	case "1", "true", "yes":
-		return "gfx950"
+		r.means("simulate", defaultArch)
+		return defaultArch
 	default:
 		r.bad("simulate", v, "gfx950 or gfx942")
 		return ""

@@ -9,9 +9,9 @@ import (
 )
 
 func flags(kv map[string]string) Source {
-	return func(s Setting) ([]string, bool) {
+	return func(s Setting) (Given, bool) {
 		v, ok := kv[s.Flag]
-		return []string{v}, ok
+		return Given{[]string{v}, FromFlag}, ok
 	}
 }
 

@@ -53,7 +53,6 @@ func (v *verb) complete(cmd *cobra.Command, args map[string]property) {
 		}
 		offerFor(cmd, strings.TrimPrefix(tools.FlagName(name), "--"), offer)
 	}
-	offerFor(cmd, "format", fixed(formats...))
 	if v.caller.program.DropIn {
 		for _, row := range dropInFor(v.tool.Verb) {
 			offerFor(cmd, row.name, noFiles)
@@ -93,7 +92,7 @@ func (v *verb) values(name string) completer {
 func completeSettings(root *cobra.Command) {
 	offers := map[string]completer{
 		"worktree": directories, "att-library-path": directories, "runs-dir": directories, "allow-path": directories, "lock-dir": directories, "replay": directories,
-		"python": files(), "rocprofv3": files(), "recipes": files("json"), "log-file": files(),
+		"python": files(), "rocprofv3": files(), "recipes": files("json"), "config": files("toml"), "log-file": files(),
 		"http-token-file": files(), "http-cert": files(), "http-key": files(), "gpu-in-use": fixed("warn", "refuse"),
 		"toolsets": fixed("capture", "analyze", "all"), "log-level": fixed("debug", "info", "warn", "error"), "simulate": fixed("gfx950", "gfx942"),
 		"fault": faults,

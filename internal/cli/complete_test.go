@@ -108,7 +108,9 @@ func TestCompletionOfSettings(t *testing.T) {
 			continue // files
 		}
 		for _, word := range words {
-			source := func(asked config.Setting) ([]string, bool) { return []string{word}, asked.Flag == s.Flag }
+			source := func(asked config.Setting) (config.Given, bool) {
+				return config.Given{Values: []string{word}}, asked.Flag == s.Flag
+			}
 			if _, err := config.Resolve(func(string) string { return "/home" }, source); err != nil {
 				t.Errorf("--%s: %s is offered: %v", s.Flag, word, err)
 			}

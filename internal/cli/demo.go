@@ -55,9 +55,10 @@ func runDemo(cmd *cobra.Command, keep string, verbose bool) (err error) {
 	})
 }
 
-// withoutSettings drops settings of this program from the environment: the demo is the same everywhere.
+// withoutSettings drops settings of this program from the environment, and leaves no configuration file: the demo is the same
+// everywhere.
 func withoutSettings(environ []string) []string {
-	var out []string
+	out := []string{"FLYPROF_CONFIG=" + os.DevNull}
 	for _, kv := range environ {
 		if !strings.HasPrefix(kv, "FLYPROF_") {
 			out = append(out, kv)

@@ -10,9 +10,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/flyprof/flyprof-mcp/core/config"
 	"github.com/flyprof/flyprof-mcp/core/envelope"
@@ -101,7 +103,7 @@ func (c *caller) command() *cobra.Command {
 	}
 	c.flags.register(root)
 	completeSettings(root)
-	root.AddCommand(superviseCommand(), versionCommand())
+	root.AddCommand(superviseCommand(), versionCommand(), c.configCommand())
 	root.AddCommand(c.verbCommands()...)
 	if c.program.DropIn {
 		root.Short = "Capture instruction-level traces of FlyDSL kernels with rocprofv3"
@@ -135,11 +137,15 @@ type settingFlags struct {
 	// log is where the log goes without a log file, and whether in colours.
 	log     io.Writer
 	colours bool
+	// resolve gives the settings in force, which are worked out once: flags, then environment, then the configuration file, then
+	// defaults.
+	resolve func() (config.Config, error)
 }
 
 // register adds one flag for each setting.
 func (f *settingFlags) register(cmd *cobra.Command) {
 	f.cmd = cmd
+	f.resolve = sync.OnceValues(func() (config.Config, error) { return config.Load(os.Getenv, f.source) })
 	set := cmd.PersistentFlags()
 	for _, s := range config.Settings() {
 		help := fmt.Sprintf("%s (%s)", s.Help, s.Env)
@@ -157,31 +163,26 @@ func (f *settingFlags) register(cmd *cobra.Command) {
 	}
 }
 
-// source gives the flags that were given, to config.Resolve.
-func (f *settingFlags) source(s config.Setting) ([]string, bool) {
+// source gives the flags that were given, to config.Load.
+func (f *settingFlags) source(s config.Setting) (config.Given, bool) {
 	set := f.cmd.PersistentFlags()
 	flag := set.Lookup(s.Flag)
 	if flag == nil || !flag.Changed {
-		return nil, false
+		return config.Given{}, false
 	}
-	if s.Multi {
-		v, err := set.GetStringArray(s.Flag)
-		return v, err == nil
+	values := []string{flag.Value.String()}
+	if list, ok := flag.Value.(pflag.SliceValue); ok {
+		values = list.GetSlice()
 	}
-	return []string{flag.Value.String()}, true
-}
-
-// resolve gives the settings in force: flags, then environment, then defaults.
-func (f *settingFlags) resolve() (config.Config, error) {
-	return config.Resolve(os.Getenv, f.source, config.FromEnv(os.Getenv))
+	return config.Given{Values: values, From: config.FromFlag}, true
 }
 
 // given writes the settings that were given as flags out again, each as its words.
 func (f *settingFlags) given() [][]string {
 	var out [][]string
 	for _, s := range config.Settings() {
-		values, _ := f.source(s)
-		for _, v := range values {
+		given, _ := f.source(s)
+		for _, v := range given.Values {
 			switch {
 			case s.Bool && v == "true":
 				out = append(out, []string{"--" + s.Flag})

@@ -63,3 +63,11 @@ func TestSettingsFromFlagsAndEnvironment(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestMain keeps the configuration file of whoever runs the tests out of them.
+func TestMain(m *testing.M) {
+	if err := os.Setenv("FLYPROF_CONFIG", os.DevNull); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}

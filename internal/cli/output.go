@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/near"
 	"github.com/flyprof/flyprof-mcp/core/request"
@@ -21,6 +23,12 @@ const (
 )
 
 var formats = []string{formatJSON, formatLine, formatTable}
+
+// addFormat adds the flag that chooses among them.
+func addFormat(cmd *cobra.Command, format *string, usual string) {
+	cmd.Flags().StringVarP(format, "format", "f", usual, "json: the envelope, indented; line: the envelope in one line; table: for people")
+	offerFor(cmd, "format", fixed(formats...))
+}
 
 // output is where answers go.
 type output struct {

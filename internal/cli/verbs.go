@@ -61,7 +61,7 @@ func (c *caller) verbCommand(t tools.Tool) *cobra.Command {
 		}
 	}
 	slices.Sort(v.names)
-	cmd.Flags().StringVarP(&v.format, "format", "f", formatJSON, "json: the envelope, indented; line: the envelope in one line; table: for people")
+	addFormat(cmd, &v.format, formatJSON)
 	cmd.Flags().BoolVar(&v.quiet, "quiet", false, "tell nothing of how a long call goes")
 	if t.Verb == request.VerbCapture {
 		cmd.Flags().BoolVar(&v.noWait, "no-wait", false, "start the run, print its run_id and leave it running")

@@ -26,6 +26,7 @@ var views = map[request.Verb]func(*sheet, json.RawMessage) error{
 	request.VerbCancel:  view(captureView),
 	request.VerbTriage:  view(triageView),
 	request.VerbRead:    view(readView),
+	configVerb:          view(settingsView),
 }
 
 func view[D any](show func(*sheet, D)) func(*sheet, json.RawMessage) error {

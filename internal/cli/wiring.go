@@ -22,9 +22,9 @@ type Wiring struct {
 // adds capabilities that the production server has not.
 func Wire(runsDir string, log *slog.Logger, more ...server.ServerOption) (Wiring, error) {
 	given := map[string]string{"runs-dir": runsDir, "simulate": "gfx950"}
-	c, err := config.Resolve(os.Getenv, func(s config.Setting) ([]string, bool) {
+	c, err := config.Resolve(os.Getenv, func(s config.Setting) (config.Given, bool) {
 		v, ok := given[s.Flag]
-		return []string{v}, ok
+		return config.Given{Values: []string{v}, From: config.FromFlag}, ok
 	})
 	if err != nil {
 		return Wiring{}, err

@@ -92,9 +92,9 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// environ is the environment of a server under test: no settings of this program from outside.
+// environ is the environment of a server under test: no settings of this program from outside, and no configuration file.
 func environ(extra ...string) []string {
-	var out []string
+	out := []string{"FLYPROF_CONFIG=" + os.DevNull}
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "FLYPROF_") {
 			out = append(out, kv)
