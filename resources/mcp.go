@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -16,10 +15,10 @@ import (
 
 // templates are the families of resources. Their prefixes are disjoint: the library takes any template that matches.
 var templates = []struct{ uri, name, description, mime string }{
-	{"flyprof://runs/{run}{?offset,limit,line,lines}", "run", "Envelope of a run: what flyprof_capture answered or would answer now", "application/json"},
-	{"flyprof://runs/{run}/files{?offset,limit,line,lines}", "run-files", "Manifest of a run: every file with its size and URI", "application/json"},
-	{"flyprof://files/{run}/{+path}{?offset,limit,line,lines}", "run-file", "A file of a run: traces, job files, CSVs; at most 256 KiB a read", ""},
-	{"flyprof://logs/{run}/{name}{?offset,limit,line,lines}", "run-log", "Log of one step of a run", "text/plain"},
+	{"flyprof://runs/{run}{?offset,limit}", "run", "Envelope of a run: what flyprof_capture answered or would answer now", "application/json"},
+	{"flyprof://runs/{run}/files{?offset,limit}", "run-files", "Manifest of a run: every file with its size and URI", "application/json"},
+	{"flyprof://files/{run}/{+path}{?offset,limit}", "run-file", "A file of a run: traces, job files, CSVs; at most 256 KiB a read", ""},
+	{"flyprof://logs/{run}/{name}{?offset,limit}", "run-log", "Log of one step of a run", "text/plain"},
 }
 
 // Register adds the resources and templates to an MCP server. Runs come and go without being listed one by one: the index
@@ -62,18 +61,6 @@ func (s *Source) contents(ctx context.Context, uri string, log *slog.Logger) ([]
 		return []mcp.ResourceContents{mcp.BlobResourceContents{URI: uri, MIMEType: page.MIME, Blob: base64.StdEncoding.EncodeToString(page.Blob), Meta: meta}}, nil
 	}
 	return []mcp.ResourceContents{mcp.TextResourceContents{URI: uri, MIMEType: page.MIME, Text: page.Text, Meta: meta}}, nil
-}
-
-// FixedTTL is how long clients may keep what never changes; what does is not to be kept.
-const FixedTTL = 24 * time.Hour
-
-// TTL is how long a client may keep a resource: what is built in and what belongs to an ended run does not change.
-func (s *Source) TTL(uri string) time.Duration {
-	t, err := s.parse(uri)
-	if err == nil && (t.kind == "text" || t.id != "" && s.ended(t.id)) {
-		return FixedTTL
-	}
-	return 0
 }
 
 // JSON-RPC codes of a resource that is not there: its own code until 2025-11-25, invalid params from 2026-07-28 on.

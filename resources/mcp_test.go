@@ -180,7 +180,7 @@ func TestMCPReads(t *testing.T) {
 	}{
 		{"flyprof://logs/" + l.id + "/big.log", "text/plain", text, 3},
 		{FileURI(l.id, "att/big.att"), "application/octet-stream", blob, 2},
-		{"flyprof://runs/" + l.id + "/files", "application/json", manifest, 3},
+		{"flyprof://runs/" + l.id + "/files", "application/json", manifest, 2},
 		{"flyprof://runs/" + l.id, "application/json", []byte(run.Text), 1},
 	}
 	for _, c := range cases {

@@ -3,15 +3,11 @@
 package resources
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"net/url"
 	"path"
 	"strconv"
@@ -74,8 +70,6 @@ type target struct {
 type page struct {
 	offset int64
 	limit  int
-	// line counts from 1 and is in place of offset; lines is how many.
-	line, lines int64
 }
 
 // Read gives one page of a resource. offset and limit of the URI's own query count where those of the call are zero.
@@ -156,7 +150,7 @@ func (s *Source) parse(uri string) (target, error) {
 	if t.page, err = query(u); err != nil {
 		return target{}, envelope.Build(envelope.BadArgs, envelope.Facts{
 			Message:  fmt.Sprintf("the resource %.300q cannot be read: %v", uri, err),
-			Evidence: envelope.Evidence{Field: "uri", Value: uri, Allowed: fmt.Sprintf("?offset=<bytes>&limit=<1 to %d>, or ?line=<from 1>&lines=<number>", MaxPage)},
+			Evidence: envelope.Evidence{Field: "uri", Value: uri, Allowed: fmt.Sprintf("?offset=<bytes>&limit=<1 to %d>", MaxPage)},
 		})
 	}
 	rest := strings.TrimPrefix(u.Path, "/")
@@ -184,31 +178,19 @@ func query(u *url.URL) (page, error) {
 	if err != nil {
 		return p, fmt.Errorf("its query cannot be read")
 	}
-	fields := map[string]struct {
-		least, most int64
-		into        func(int64)
-	}{
-		"offset": {0, math.MaxInt64, func(n int64) { p.offset = n }},
-		"limit":  {1, MaxPage, func(n int64) { p.limit = int(n) }},
-		"line":   {1, math.MaxInt64, func(n int64) { p.line = n }},
-		"lines":  {1, math.MaxInt64, func(n int64) { p.lines = n }},
-	}
 	for name, v := range values {
-		field, known := fields[name]
-		if len(v) != 1 || !known {
-			return p, fmt.Errorf("its query may hold offset, limit, line and lines once each")
+		if len(v) != 1 || (name != "offset" && name != "limit") {
+			return p, fmt.Errorf("its query may hold offset and limit once each")
 		}
 		n, err := strconv.ParseInt(v[0], 10, 64)
-		if err != nil || n < field.least || n > field.most {
-			return p, fmt.Errorf("%s is %.40q; offset is a number of bytes, limit one from 1 to %d, line and lines count from 1", name, v[0], MaxPage)
+		if err != nil || n < 0 || (name == "limit" && (n == 0 || n > MaxPage)) {
+			return p, fmt.Errorf("%s is %.40q; offset is a number of bytes, limit one from 1 to %d", name, v[0], MaxPage)
 		}
-		field.into(n)
-	}
-	if p.line+p.lines > 0 && p.offset > 0 {
-		return p, fmt.Errorf("it names a line and an offset: one of the two")
-	}
-	if p.lines > 0 {
-		p.line = max(p.line, 1)
+		if name == "offset" {
+			p.offset = n
+		} else {
+			p.limit = int(n)
+		}
 	}
 	return p, nil
 }
@@ -234,70 +216,16 @@ func (s *Source) file(uri, id, name string, p page) (Page, error) {
 	if p.offset > info.Size() {
 		return Page{}, beyond(uri, p.offset, fmt.Sprintf("0 to %d, the size", info.Size()))
 	}
-	if p.line > 0 {
-		if out.Offset, err = lineStart(f, p.line); err != nil {
-			return Page{}, noLine(uri, p.line, err)
-		}
-	}
-	b := make([]byte, min(int64(p.limit), info.Size()-out.Offset))
-	n, err := f.ReadAt(b, out.Offset)
+	b := make([]byte, min(int64(p.limit), info.Size()-p.offset))
+	n, err := f.ReadAt(b, p.offset)
 	if err != nil && err != io.EOF {
 		return Page{}, fmt.Errorf("%s of run %s: %w", name, id, err)
 	}
-	return fill(out, firstLines(b[:n], p.lines)), nil
-}
-
-// lineStart is the offset at which a line begins, counted from 1. The file is read up to it and not kept.
-func lineStart(f io.Reader, line int64) (int64, error) {
-	r := bufio.NewReaderSize(io.LimitReader(f, maxLineSearch), 64<<10)
-	var offset int64
-	for seen := int64(1); seen < line; {
-		part, err := r.ReadSlice('\n')
-		offset += int64(len(part))
-		if err == nil {
-			seen++
-		} else if !errors.Is(err, bufio.ErrBufferFull) {
-			return 0, fmt.Errorf("it has %d lines", seen)
-		}
-	}
-	return offset, nil
-}
-
-// maxLineSearch bounds how far lines are counted.
-const maxLineSearch = 1 << 30
-
-// firstLines keeps so many lines, all for 0.
-func firstLines(b []byte, lines int64) []byte {
-	at := 0
-	for n := int64(0); n < lines; n++ {
-		i := bytes.IndexByte(b[at:], '\n')
-		if i < 0 {
-			return b
-		}
-		at += i + 1
-	}
-	if lines == 0 {
-		return b
-	}
-	return b[:at]
-}
-
-func noLine(uri string, line int64, why error) error {
-	return envelope.Build(envelope.BadArgs, envelope.Facts{
-		Message:  fmt.Sprintf("line %d of %.300q is not in the resource: %v", line, uri, why),
-		Evidence: envelope.Evidence{Field: "line", Value: strconv.FormatInt(line, 10), Allowed: why.Error()},
-	})
+	return fill(out, b[:n]), nil
 }
 
 func slice(out Page, body []byte, p page) (Page, error) {
 	out.Size, out.Offset = int64(len(body)), p.offset
-	if p.line > 0 {
-		var err error
-		if out.Offset, err = lineStart(bytes.NewReader(body), p.line); err != nil {
-			return Page{}, noLine(out.URI, p.line, err)
-		}
-		return fill(out, firstLines(body[out.Offset:min(out.Size, out.Offset+int64(p.limit))], p.lines)), nil
-	}
 	if p.offset > out.Size {
 		return Page{}, beyond(out.URI, p.offset, fmt.Sprintf("0 to %d, the size", out.Size))
 	}
@@ -399,8 +327,6 @@ type manifestEntry struct {
 	URI  string `json:"uri"`
 	Size int64  `json:"size"`
 	MIME string `json:"mime_type"`
-	// Modified is the time of the last change.
-	Modified time.Time `json:"last_modified"`
 }
 
 func (s *Source) manifest(id string) (string, error) {
@@ -420,7 +346,7 @@ func (s *Source) manifest(id string) (string, error) {
 			out.Unreadable++
 			continue
 		}
-		out.Files = append(out.Files, manifestEntry{Path: f.Path, URI: FileURI(id, f.Path), Size: f.Size, MIME: mimeOf(f.Path), Modified: time.Unix(f.ModUnix, 0).UTC()})
+		out.Files = append(out.Files, manifestEntry{Path: f.Path, URI: FileURI(id, f.Path), Size: f.Size, MIME: mimeOf(f.Path)})
 	}
 	b, err := json.MarshalIndent(out, "", " ")
 	return string(b), err

@@ -3,9 +3,7 @@
 package skills
 
 import (
-	"embed"
-	"io/fs"
-	"path"
+	_ "embed" // the texts
 	"strings"
 )
 
@@ -23,109 +21,54 @@ type Document struct {
 	Body string
 }
 
-// Skill is one Agent Skill (agentskills.io): a folder of its name with a SKILL.md.
-type Skill struct {
-	// Name and Description are of the front matter, which Front has whole.
-	Name, Description string
-	Front             map[string]string
-	// Files are all of the folder, SKILL.md first; paths are relative to the folder, with slashes.
-	Files []File
-}
+//go:embed flyprof-capture/SKILL.md
+var captureSkill string
 
-// File is one file of a skill.
-type File struct{ Path, Body string }
-
-// URI is where a file of the skill is read.
-func (s Skill) URI(f File) string { return "skill://" + s.Name + "/" + f.Path }
-
-const main = "SKILL.md"
-
-//go:embed flyprof-*
-var folders embed.FS
+//go:embed flyprof-triage/SKILL.md
+var triageSkill string
 
 //go:embed references/rocprofv3-quirks.md
 var quirks string
 
 const markdown = "text/markdown"
 
-// Skills gives the skills by name.
-func Skills() []Skill {
-	entries, err := folders.ReadDir(".")
-	if err != nil {
-		panic(err) // embedded
-	}
-	var out []Skill
-	for _, e := range entries {
-		out = append(out, read(e.Name()))
-	}
-	return out
-}
-
-func read(folder string) Skill {
-	s := Skill{Front: map[string]string{}}
-	err := fs.WalkDir(folders, folder, func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		body, err := folders.ReadFile(name)
-		f := File{Path: strings.TrimPrefix(name, folder+"/"), Body: string(body)}
-		if f.Path == main {
-			s.Files = append([]File{f}, s.Files...)
-			return err
-		}
-		s.Files = append(s.Files, f)
-		return err
-	})
-	if err != nil || len(s.Files) == 0 || s.Files[0].Path != main {
-		panic("skills: " + folder + " has no " + main) // embedded, and tested
-	}
-	s.Front = frontMatter(s.Files[0].Body)
-	s.Name, s.Description = s.Front["name"], s.Front["description"]
-	return s
-}
-
 // Documents gives every text, skills first.
 func Documents() []Document {
-	var out []Document
-	for _, s := range Skills() {
-		for _, f := range s.Files {
-			d := Document{URI: s.URI(f), Name: s.Name, Description: s.Description, MIME: markdown, Body: f.Body}
-			if f.Path != main {
-				d.Name, d.Description = s.Name+"/"+f.Path, "Part of the skill "+s.Name+"."
-			}
-			if path.Ext(f.Path) != ".md" {
-				d.MIME = "text/plain"
-			}
-			out = append(out, d)
-		}
-	}
-	return append(out,
-		Document{
+	return []Document{
+		skill(captureSkill),
+		skill(triageSkill),
+		{
 			URI: "flyprof://reference/rocprofv3-quirks", Name: "rocprofv3-quirks", MIME: markdown, Body: quirks,
 			Description: "What bites when rocprofv3 takes a thread trace: empty traces and what each looks like on disk, how launches are counted, small grids, silent defaults, versions.",
 		},
-		Document{
+		{
 			URI: "flyprof://reference/error-codes", Name: "error-codes", MIME: markdown, Body: ErrorCodes(),
 			Description: "Every error code: its class and exit code, what it means and what to do.",
 		},
-	)
+	}
 }
 
-// frontMatter gives the one-line values of a front matter, which lies between the text's first two lines of "---". The skills here have
-// no others, which a test holds.
-func frontMatter(body string) map[string]string {
-	out, fences := map[string]string{}, 0
+// skill takes name and description from the text's own front matter.
+func skill(body string) Document {
+	name := field(body, "name")
+	return Document{URI: "skill://" + name + "/SKILL.md", Name: name, Description: field(body, "description"), MIME: markdown, Body: body}
+}
+
+// field gives a one-line value of the front matter, which lies between the text's first two lines of "---"; empty where it
+// is not there.
+func field(body, key string) string {
+	fences := 0
 	for line := range strings.Lines(body) {
 		line = strings.TrimSpace(line)
 		if line == "---" {
-			if fences++; fences == 2 {
-				break
-			}
-			continue
+			fences++
 		}
-		if key, value, ok := strings.Cut(line, ":"); ok && fences == 1 {
-			out[key] = strings.TrimSpace(value)
+		if value, ok := strings.CutPrefix(line, key+":"); ok && fences == 1 {
+			return strings.TrimSpace(value)
+		}
+		if fences != 1 {
+			break
 		}
 	}
-	return out
+	return ""
 }

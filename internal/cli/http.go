@@ -63,7 +63,7 @@ func serveHTTP(ctx context.Context, flags *settingFlags) error {
 		hosts = append(hosts, host)
 	}
 	handler := httpd.New(a.server(), httpd.Options{
-		Token: token, Hosts: hosts, Origins: c.HTTPAllowOrigin, Intercept: a.intercept, Watch: a.watch, Log: log, Metrics: meters.handler(), Observe: meters.request,
+		Token: token, Hosts: hosts, Origins: c.HTTPAllowOrigin, Intercept: a.intercept, Log: log, Metrics: meters.handler(), Observe: meters.request,
 	})
 	scheme := "http"
 	if c.HTTPCert != "" {

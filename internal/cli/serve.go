@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/flyprof/flyprof-mcp/core/capture"
@@ -41,8 +40,6 @@ type app struct {
 	all tools.Inventory
 	// resolve jails a path to be read.
 	resolve func(field, path string) (string, error)
-	// worktrees reads checkouts, for completion.
-	worktrees capture.Preparer
 }
 
 // newApp wires everything. It starts no process and probes no hardware.
@@ -65,7 +62,6 @@ func newApp(c config.Config, log *slog.Logger) (*app, error) {
 		Programs: programs, Worktree: worktree, Jail: jail.New(append([]string{worktree}, c.AllowPath...)...), Recipes: c.Recipes,
 		GPU: c.GPU, StopGraceS: c.StopGraceS, RefuseBusy: c.GPUInUse == "refuse", LockDirs: lockDirs(c), Version: version(), OS: runtime.GOOS, SysRoot: "/", Environ: os.Environ(),
 	}
-	a.worktrees = prepare
 	a.service = &capture.Service{Store: store, Spawn: a.spawner, Prepare: prepare.Prepare, OnServerExit: runs.CancelOnExit, Log: log}
 	if c.KeepRuns {
 		a.service.OnServerExit = runs.FinishOnExit
@@ -137,33 +133,16 @@ func (a *app) envelopeOf(ctx context.Context, id string) ([]byte, error) {
 
 // server makes the MCP server.
 func (a *app) server(more ...server.ServerOption) *server.MCPServer {
-	completer := resources.Completer{Source: a.source, Kernels: a.kernels}
-	hooks := &server.Hooks{}
-	hooks.AddAfterReadResource(func(_ context.Context, _ any, req *mcp.ReadResourceRequest, result *mcp.ReadResourceResult) {
-		result.SetCacheHints(a.source.TTL(req.Params.URI).Milliseconds(), mcp.CacheScopePrivate)
-	})
 	options := []server.ServerOption{
 		server.WithTitle("FlyDSL kernel traces"),
 		server.WithInstructions(instructions),
 		server.WithToolCapabilities(false),
-		server.WithResourceCapabilities(true, false),
-		server.WithPromptCapabilities(false),
-		server.WithCompletions(),
-		server.WithPromptCompletionProvider(completer),
-		server.WithResourceCompletionProvider(completer),
-		server.WithExtensions(map[string]any{resources.SkillsExtension: map[string]any{}}),
-		server.WithPaginationLimit(100),
-		server.WithCacheHints(0, mcp.CacheScopePrivate),
-		server.WithMethodCacheHints(mcp.MethodToolsList, resources.FixedTTL.Milliseconds(), mcp.CacheScopePrivate),
-		server.WithMethodCacheHints(mcp.MethodPromptsList, resources.FixedTTL.Milliseconds(), mcp.CacheScopePrivate),
-		server.WithMethodCacheHints(mcp.MethodResourcesTemplatesList, resources.FixedTTL.Milliseconds(), mcp.CacheScopePrivate),
-		server.WithHooks(hooks),
+		server.WithResourceCapabilities(false, false),
 		server.WithLogger(a.log),
 	}
 	srv := server.NewMCPServer("flyprof-mcp", version(), append(options, more...)...)
 	a.served.Register(srv, a.log)
 	a.source.Register(srv, a.log)
-	a.source.RegisterPrompts(srv)
 	return srv
 }
 
@@ -178,50 +157,21 @@ func (a *app) recover(ctx context.Context) {
 	}
 }
 
-// kernels lists the worktree's kernels for completion; none where it cannot be read.
-func (a *app) kernels(ctx context.Context) []string {
-	_, listing, err := a.worktrees.List(ctx, "")
-	if err != nil {
-		return nil
-	}
-	names := make([]string, len(listing.Kernels))
-	for i, k := range listing.Kernels {
-		names[i] = k.Name
-	}
-	return names
-}
-
-// intercept answers what the library does not know, or would answer wrongly.
+// intercept answers what the library would answer wrongly.
 func (a *app) intercept(ctx context.Context, method string, params json.RawMessage) (any, bool, error) {
-	switch method {
-	case "resources/read", "resources/subscribe":
-		if code, message, missing := a.source.NotFound(ctx, params); missing {
-			var p struct {
-				URI string `json:"uri"`
-			}
-			_ = json.Unmarshal(params, &p)
-			return nil, true, &wire.Error{Code: code, Message: message, Data: p}
-		}
-		s, ok := server.ClientSessionFromContext(ctx).(resources.Subscriber)
-		if method == "resources/subscribe" && ok && len(s.SubscribedResources()) >= resources.MaxSubscriptions {
-			return nil, true, &wire.Error{Code: mcp.INVALID_PARAMS, Message: fmt.Sprintf("at most %d resources can be watched at once: unsubscribe from some", resources.MaxSubscriptions)}
-		}
-	case "prompts/get":
-		if message, bad := a.source.PromptProblem(ctx, params); bad {
-			return nil, true, &wire.Error{Code: mcp.INVALID_PARAMS, Message: message}
-		}
-	default:
-		result, invalid, ok := resources.SkillMethod(method, params)
-		if invalid != "" {
-			return nil, true, &wire.Error{Code: mcp.INVALID_PARAMS, Message: invalid}
-		}
-		return result, ok, nil
+	if method != "resources/read" {
+		return nil, false, nil
 	}
-	return nil, false, nil
+	code, message, missing := a.source.NotFound(ctx, params)
+	if !missing {
+		return nil, false, nil
+	}
+	var p struct {
+		URI string `json:"uri"`
+	}
+	_ = json.Unmarshal(params, &p)
+	return nil, true, &wire.Error{Code: code, Message: message, Data: p}
 }
-
-// watch tells a session of what it subscribed to.
-func (a *app) watch(ctx context.Context, s *wire.Session) { a.source.Watch(ctx, s) }
 
 // open puts the program together from the settings in force; the closer is the log's.
 func (f *settingFlags) open() (*app, io.Closer, error) {
@@ -272,7 +222,7 @@ func serveStdio(ctx context.Context, flags *settingFlags) error {
 	defer stop()
 	go a.recover(background)
 	log.Info("serving MCP on standard input and output", "version", version(), "tools", len(a.served.Tools), "runs", a.service.Store.Dir())
-	err = stdio.Serve(ctx, a.server(), os.Stdin, out, stdio.Options{Log: log, Intercept: a.intercept, Watch: a.watch})
+	err = stdio.Serve(ctx, a.server(), os.Stdin, out, stdio.Options{Log: log, Intercept: a.intercept})
 	a.spawner.Release()
 	if n := a.spawner.Live(); n > 0 {
 		log.Info("runs go on or end by their policy, without this server", "runs", n, "policy", a.service.OnServerExit)

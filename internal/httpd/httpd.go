@@ -41,9 +41,7 @@ type Options struct {
 	// Hosts are names that the Host and Origin headers may have besides localhost and its addresses; Origins are further origins in full.
 	Hosts, Origins []string
 	Intercept      wire.Intercept
-	// Watch tells a session of changes of what it subscribed to, until its context ends; nil for none.
-	Watch func(ctx context.Context, s *wire.Session)
-	Log   *slog.Logger
+	Log            *slog.Logger
 	// MaxBody is the longest message in bytes; default 8 MiB.
 	MaxBody int64
 	// MaxSessions bounds the sessions, default 1,000; IdleSession is how long one may be unused, default 1 hour.

@@ -156,9 +156,6 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, body []byte
 		return
 	}
 	s.Initialize()
-	if h.Watch != nil {
-		go h.Watch(s.gone, s.Session)
-	}
 	s.enter()
 	frame := h.answer.Answer(h.srv.WithContext(r.Context(), s), body, m)
 	s.leave()
@@ -240,9 +237,6 @@ func (h *Handler) run(ctx context.Context, w http.ResponseWriter, r *http.Reques
 		}
 		defer h.srv.UnregisterSession(context.WithoutCancel(ctx), s.SessionID())
 		ctx = h.srv.WithContext(ctx, &wire.Listener{Session: s, ID: m.ID})
-		if h.Watch != nil {
-			go h.Watch(ctx, s)
-		}
 	}
 	if token := wire.ProgressToken(m); token != nil {
 		ctx = wire.WithProgress(ctx, wire.Reporter(token, out.event))

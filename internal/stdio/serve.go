@@ -37,8 +37,6 @@ type Options struct {
 	// Grace is how long requests in flight may go on after the end of input before their context is cancelled, and again
 	// how long they have after that; default 300 ms.
 	Grace time.Duration
-	// Watch tells the session of changes of what it subscribed to, until its context ends; nil for none.
-	Watch func(ctx context.Context, s *wire.Session)
 	// Intercept answers methods that the library does not know; nil for none.
 	Intercept wire.Intercept
 }
@@ -123,11 +121,6 @@ func Serve(ctx context.Context, srv *server.MCPServer, in io.Reader, out io.Writ
 		defer close(pumped)
 		c.session.Pump(stopPump, c.writeNotification)
 	}()
-	if opts.Watch != nil {
-		watching, stopWatch := context.WithCancel(ctx)
-		defer stopWatch()
-		go opts.Watch(watching, c.session)
-	}
 	err := c.loop(ctx, in)
 	if ctx.Err() == nil {
 		c.wait(opts.Grace)

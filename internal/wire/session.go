@@ -102,7 +102,7 @@ func (s *Session) GetClientCapabilities() (caps mcp.ClientCapabilities) {
 }
 
 // maxSubscriptions bounds what a client can make the session remember.
-const maxSubscriptions = 1_000
+const maxSubscriptions = 10_000
 
 // SubscribeToResource implements server.SessionWithResourceSubscriptions.
 func (s *Session) SubscribeToResource(uri string) {
