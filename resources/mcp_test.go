@@ -13,11 +13,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/flyprof/flyprof-mcp/core/envelope"
+	"github.com/flyprof/flyprof-mcp/core/runs"
+	"github.com/flyprof/flyprof-mcp/internal/wire"
 	"github.com/flyprof/flyprof-mcp/skills"
 )
 
@@ -28,7 +30,10 @@ func serve(t *testing.T, l library) *server.MCPServer {
 	for _, d := range skills.Documents() {
 		l.Texts = append(l.Texts, Text{URI: d.URI, Name: d.Name, Description: d.Description, MIME: d.MIME, Body: d.Body})
 	}
-	srv := server.NewMCPServer("test", "1", server.WithResourceCapabilities(false, false))
+	hooks := &server.Hooks{}
+	wire.ReportErrors(hooks)
+	l.Hook(hooks)
+	srv := server.NewMCPServer("test", "1", server.WithResourceCapabilities(false, false), server.WithHooks(hooks))
 	l.Register(srv, slog.New(slog.DiscardHandler))
 	return srv
 }
@@ -36,21 +41,45 @@ func serve(t *testing.T, l library) *server.MCPServer {
 // reply is a JSON-RPC answer to any of the three requests.
 type reply struct {
 	Result struct {
-		Resources []struct{ URI, Name, Description, MIMEType string }
-		Templates []struct {
+		Resources []struct {
+			URI, Name, Title, Description, MIMEType string
+			Size                                    *int64
+			Annotations                             struct{ LastModified time.Time }
+		}
+		NextCursor string
+		TTL        int64 `json:"ttlMs"`
+		CacheScope string
+		Templates  []struct {
 			URI         string `json:"uriTemplate"`
 			Name        string
 			Description string
 		} `json:"resourceTemplates"`
 		Contents []struct {
 			URI, MIMEType, Text, Blob string
-			Meta                      map[string]int64 `json:"_meta"`
+			Meta                      struct {
+				Size       int64  `json:"flyprof/size"`
+				Offset     int64  `json:"flyprof/offset"`
+				NextOffset int64  `json:"flyprof/next_offset"`
+				Line       int64  `json:"flyprof/line"`
+				NextLine   int64  `json:"flyprof/next_line"`
+				Modified   string `json:"flyprof/modified"`
+				Immutable  bool   `json:"flyprof/immutable"`
+			} `json:"_meta"`
 		}
 	}
 	Error *struct {
 		Code    int
 		Message string
+		Data    struct{ URI string }
 	}
+}
+
+// of marks parameters as a request of a protocol version; those before 2026-07-28 say nothing.
+func of(version string, params map[string]any) map[string]any {
+	if version >= "2026-07-28" {
+		params["_meta"] = map[string]any{"io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": map[string]any{}}
+	}
+	return params
 }
 
 func call(t *testing.T, srv *server.MCPServer, method string, params any) reply {
@@ -59,7 +88,12 @@ func call(t *testing.T, srv *server.MCPServer, method string, params any) reply 
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := json.Marshal(srv.HandleMessage(t.Context(), raw))
+	m, fault := wire.Parse(raw)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	answerer := wire.Answerer{Server: srv, Log: slog.New(slog.DiscardHandler)}
+	out, err := json.Marshal(answerer.Answer(t.Context(), raw, m))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +108,7 @@ func TestMCPLists(t *testing.T) {
 	l := newLibrary(t)
 	srv := serve(t, l)
 	list := call(t, srv, "resources/list", map[string]any{})
-	if list.Error != nil || len(list.Result.Resources) != 1+len(skills.Documents()) {
+	if list.Error != nil || len(list.Result.Resources) != 1+len(skills.Documents())+1 {
 		t.Fatalf("%+v", list)
 	}
 	names := map[string]bool{}
@@ -87,8 +121,8 @@ func TestMCPLists(t *testing.T) {
 		if got.Error != nil || len(got.Result.Contents) != 1 || got.Result.Contents[0].Text == "" || got.Result.Contents[0].URI != r.URI || got.Result.Contents[0].MIMEType != r.MIMEType {
 			t.Errorf("%s: %+v", r.URI, got)
 		}
-		if _, more := got.Result.Contents[0].Meta["flyprof/next_offset"]; more {
-			t.Errorf("%s does not fit one page", r.URI)
+		if c := got.Result.Contents[0]; c.Meta.NextOffset != 0 || (r.Size != nil && *r.Size != c.Meta.Size) {
+			t.Errorf("%s does not fit one page, or is not of its size: %+v", r.URI, c.Meta)
 		}
 	}
 	all := call(t, srv, "resources/templates/list", map[string]any{})
@@ -133,7 +167,8 @@ func TestTemplatesAreDisjoint(t *testing.T) {
 		"flyprof://logs/" + l.id + "/files":                                "run-log",
 		FileURI(l.id, "logs/runs/"+l.id+"/files") + "?offset=1":            "run-file",
 		"flyprof://files/flyprof://runs/" + l.id:                           "",
-		"skill://flyprof-capture/SKILL.md":                                 "",
+		"skill://flyprof-capture/SKILL.md":                                 "skill-file",
+		"flyprof://logs/" + l.id + "/a.log?line=-3&lines=2":                "run-log",
 		"flyprof://files/" + l.id + "/flyprof://runs/" + l.id + "?limit=3": "run-file",
 	}
 	for _, name := range oddNames {
@@ -146,7 +181,8 @@ func TestTemplatesAreDisjoint(t *testing.T) {
 		}
 	}
 	for _, d := range call(t, srv, "resources/list", map[string]any{}).Result.Resources {
-		if fit := matching(d.URI); len(fit) != 0 {
+		// A skill's file is found as a resource before a template is asked.
+		if fit := matching(d.URI); len(fit) != 0 && !strings.HasPrefix(d.URI, "skill://") && !strings.HasPrefix(d.URI, "flyprof://runs/") {
 			t.Errorf("the resource %s is a %v, too", d.URI, fit)
 		}
 	}
@@ -193,12 +229,12 @@ func TestMCPReads(t *testing.T) {
 			}
 			part := r.Result.Contents[0]
 			raw, err := base64.StdEncoding.DecodeString(part.Blob)
-			if err != nil || part.URI != uri || part.MIMEType != c.mime || part.Meta["flyprof/offset"] != int64(len(got)) || part.Meta["flyprof/size"] != int64(len(c.body)) {
+			if err != nil || part.URI != uri || part.MIMEType != c.mime || part.Meta.Offset != int64(len(got)) || part.Meta.Size != int64(len(c.body)) {
 				t.Errorf("%s: %s %v %v", uri, part.MIMEType, part.Meta, err)
 			}
 			got = append(append(got, part.Text...), raw...)
 			uri = ""
-			if next, more := part.Meta["flyprof/next_offset"]; more {
+			if next := part.Meta.NextOffset; next != 0 {
 				uri = fmt.Sprintf("%s?offset=%d", c.uri, next)
 			}
 		}
@@ -220,50 +256,32 @@ func TestMCPReads(t *testing.T) {
 	}
 }
 
+// TestNotFound goes by what clients of each era are answered.
 func TestNotFound(t *testing.T) {
 	l := trapped(t)
 	srv := serve(t, l)
-	params := func(uri, version string) json.RawMessage {
-		p := map[string]any{"uri": uri}
-		if version != "" {
-			p["_meta"] = map[string]any{"io.modelcontextprotocol/protocolVersion": version}
-		}
-		raw, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return raw
-	}
-	eras := []struct {
-		version string
-		code    int
-	}{{"", -32002}, {"2024-11-05", -32002}, {"2025-11-25", -32002}, {"2026-07-28", -32602}, {"2027-01-01", -32602}}
-	for _, era := range eras {
+	for version, want := range map[string]int{"": -32002, "2026-07-28": -32602} {
 		for _, c := range hostile {
 			if c.uri == "" {
 				continue
 			}
-			code, message, missing := l.NotFound(t.Context(), params(strings.ReplaceAll(c.uri, "RUN", l.id), era.version))
-			if !missing || code != era.code || !strings.HasPrefix(message, string(c.code)+": ") || strings.Contains(message, secret) {
-				t.Errorf("%s in %q: %d %q %v", c.uri, era.version, code, message, missing)
+			uri := strings.ReplaceAll(c.uri, "RUN", l.id)
+			r := call(t, srv, "resources/read", of(version, map[string]any{"uri": uri}))
+			if r.Error == nil || r.Error.Code != want || !strings.HasPrefix(r.Error.Message, string(c.code)+": ") || strings.Contains(r.Error.Message, secret) || r.Error.Data.URI != uri {
+				t.Errorf("%s in %q: %+v", c.uri, version, r.Error)
 			}
 		}
 		// What is no page was found, and asked for wrongly, in every era.
-		for _, query := range []string{"?limit=0", "?offset=x", "?offset=999999999"} {
-			code, message, missing := l.NotFound(t.Context(), params("flyprof://runs/"+l.id+query, era.version))
-			if !missing || code != -32602 || !strings.HasPrefix(message, string(envelope.BadArgs)) {
-				t.Errorf("%s in %q: %d %q", query, era.version, code, message)
+		for _, query := range []string{"?limit=0", "?offset=x", "?offset=999999999", "?line=0", "?line=9", "?offset=1&line=1"} {
+			r := call(t, srv, "resources/read", of(version, map[string]any{"uri": "flyprof://runs/" + l.id + query}))
+			if r.Error == nil || r.Error.Code != -32602 {
+				t.Errorf("%s in %q: %+v", query, version, r.Error)
 			}
 		}
 		for _, uri := range []string{"flyprof://runs", "flyprof://runs/" + l.id, "flyprof://runs/" + l.id + "/files", "flyprof://logs/" + l.id + "/in.log?offset=1", "flyprof://reference/rocprofv3-quirks"} {
-			if code, message, missing := l.NotFound(t.Context(), params(uri, era.version)); missing {
-				t.Errorf("%s in %q is missing: %d %q", uri, era.version, code, message)
+			if r := call(t, srv, "resources/read", of(version, map[string]any{"uri": uri})); r.Error != nil {
+				t.Errorf("%s in %q: %+v", uri, version, r.Error)
 			}
-		}
-	}
-	for _, raw := range []string{"", "null", "[]", "{}", `{"uri":5}`, `{"uri":""}`, `{"uri":"flyprof://x"`} {
-		if code, _, missing := l.NotFound(t.Context(), json.RawMessage(raw)); missing {
-			t.Errorf("%s: %d; the library answers malformed requests", raw, code)
 		}
 	}
 	// A damaged run is there: that is no wrong request.
@@ -271,16 +289,96 @@ func TestNotFound(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(l.Store.Path(damaged.ID), "run.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, missing := l.NotFound(t.Context(), params("flyprof://runs/"+damaged.ID, "")); missing {
-		t.Errorf("a damaged run is answered by %d", code)
-	}
 	if r := call(t, srv, "resources/read", map[string]any{"uri": "flyprof://runs/" + damaged.ID}); r.Error == nil || r.Error.Code != -32603 {
 		t.Errorf("%+v", r)
 	}
-	// Without it the library's own answer still is an error and gives nothing away.
-	for _, c := range hostile {
-		if r := call(t, srv, "resources/read", map[string]any{"uri": strings.ReplaceAll(c.uri, "RUN", l.id)}); r.Error == nil || strings.Contains(r.Error.Message, secret) {
-			t.Errorf("%s: %+v", c.uri, r)
+}
+
+// TestListPages: the pages hold every resource once, whatever is created between them, and each newest run by its own name.
+func TestListPages(t *testing.T) {
+	l := newLibrary(t)
+	ids := []string{l.id}
+	for i := range recentRuns + 20 {
+		ids = append(ids, l.create(t, fmt.Sprintf("kernel_%d", i)).ID)
+	}
+	srv := serve(t, l)
+	seen, cursor, pages := map[string]bool{}, "", 0
+	for {
+		r := call(t, srv, "resources/list", of("2026-07-28", map[string]any{"cursor": cursor}))
+		if r.Error != nil || len(r.Result.Resources) == 0 || len(r.Result.Resources) > listPage || r.Result.TTL != ttlList || r.Result.CacheScope != "private" {
+			t.Fatalf("%+v", r)
 		}
+		for _, e := range r.Result.Resources {
+			if seen[e.Name] || seen[e.URI] {
+				t.Errorf("%s is listed twice", e.Name)
+			}
+			seen[e.Name], seen[e.URI] = true, true
+			if strings.HasPrefix(e.URI, "flyprof://runs/") && (e.Annotations.LastModified.IsZero() || !strings.Contains(e.Title, "queued")) {
+				t.Errorf("%+v", e)
+			}
+		}
+		if pages++; r.Result.NextCursor == "" {
+			break
+		}
+		cursor = r.Result.NextCursor
+	}
+	if want := 2 * (1 + len(skills.Documents()) + recentRuns); len(seen) != want || pages != 2 {
+		t.Errorf("%d names and URIs in %d pages, want %d", len(seen), pages, want)
+	}
+	slices.SortFunc(ids, func(a, b string) int {
+		return strings.Compare(b[strings.IndexByte(b, '-'):], a[strings.IndexByte(a, '-'):])
+	})
+	for _, id := range ids[:recentRuns] {
+		if !seen["flyprof://runs/"+id] {
+			t.Errorf("%s is one of the newest and not listed", id)
+		}
+	}
+	for _, bad := range []string{"%%%", "not base64!"} {
+		if r := call(t, srv, "resources/list", map[string]any{"cursor": bad}); r.Error == nil || r.Error.Code != -32602 {
+			t.Errorf("%q: %+v", bad, r)
+		}
+	}
+	if r := call(t, srv, "resources/list", map[string]any{"cursor": base64.StdEncoding.EncodeToString([]byte("zzz"))}); r.Error != nil || len(r.Result.Resources) != 0 {
+		t.Errorf("beyond the end: %+v", r)
+	}
+}
+
+// TestCacheHints: what an ended run wrote keeps, what runs does not, and clients of before 2026-07-28 hear nothing of it.
+func TestCacheHints(t *testing.T) {
+	l := newLibrary(t)
+	l.put(t, "logs/x.log", []byte("one\n"))
+	srv := serve(t, l)
+	ttl := func(uri, version string) (int64, bool) {
+		t.Helper()
+		r := call(t, srv, "resources/read", of(version, map[string]any{"uri": uri}))
+		if r.Error != nil || (version != "") != (r.Result.CacheScope == "private") {
+			t.Fatalf("%s: %+v", uri, r)
+		}
+		return r.Result.TTL, r.Result.Contents[0].Meta.Immutable
+	}
+	mine := []string{"flyprof://runs/" + l.id, "flyprof://runs/" + l.id + "/files", "flyprof://logs/" + l.id + "/x.log"}
+	for _, uri := range append(mine, "flyprof://runs") {
+		if ms, fixed := ttl(uri, "2026-07-28"); ms != ttlRunning || fixed {
+			t.Errorf("%s keeps %d ms, immutable %v", uri, ms, fixed)
+		}
+	}
+	r, err := l.Store.Load(l.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.State = runs.Done
+	if err := l.Store.Finish(r, runs.Result{Data: json.RawMessage("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, uri := range append(mine, "skill://flyprof-capture/SKILL.md") {
+		if ms, fixed := ttl(uri, "2026-07-28"); ms != ttlImmutable || !fixed {
+			t.Errorf("%s keeps %d ms, immutable %v", uri, ms, fixed)
+		}
+		if ms, _ := ttl(uri, ""); ms != 0 {
+			t.Errorf("%s keeps %d ms for a client that knows no such thing", uri, ms)
+		}
+	}
+	if ms, fixed := ttl("flyprof://runs", "2026-07-28"); ms != ttlRunning || fixed {
+		t.Errorf("the index keeps %d ms, immutable %v", ms, fixed)
 	}
 }

@@ -133,12 +133,16 @@ func (a *app) envelopeOf(ctx context.Context, id string) ([]byte, error) {
 
 // server makes the MCP server.
 func (a *app) server(more ...server.ServerOption) *server.MCPServer {
+	hooks := &server.Hooks{}
+	wire.ReportErrors(hooks)
+	a.source.Hook(hooks)
 	options := []server.ServerOption{
 		server.WithTitle("FlyDSL kernel traces"),
 		server.WithInstructions(instructions),
 		server.WithToolCapabilities(false),
 		server.WithResourceCapabilities(false, false),
 		server.WithLogger(a.log),
+		server.WithHooks(hooks),
 	}
 	srv := server.NewMCPServer("flyprof-mcp", version(), append(options, more...)...)
 	a.served.Register(srv, a.log)
@@ -155,22 +159,6 @@ func (a *app) recover(ctx context.Context) {
 	for _, id := range recovered {
 		a.log.Info("a run was left without its supervisor and was ended", "run", id)
 	}
-}
-
-// intercept answers what the library would answer wrongly.
-func (a *app) intercept(ctx context.Context, method string, params json.RawMessage) (any, bool, error) {
-	if method != "resources/read" {
-		return nil, false, nil
-	}
-	code, message, missing := a.source.NotFound(ctx, params)
-	if !missing {
-		return nil, false, nil
-	}
-	var p struct {
-		URI string `json:"uri"`
-	}
-	_ = json.Unmarshal(params, &p)
-	return nil, true, &wire.Error{Code: code, Message: message, Data: p}
 }
 
 // open puts the program together from the settings in force; the closer is the log's.
@@ -222,7 +210,7 @@ func serveStdio(ctx context.Context, flags *settingFlags) error {
 	defer stop()
 	go a.recover(background)
 	log.Info("serving MCP on standard input and output", "version", version(), "tools", len(a.served.Tools), "runs", a.service.Store.Dir())
-	err = stdio.Serve(ctx, a.server(), os.Stdin, out, stdio.Options{Log: log, Intercept: a.intercept})
+	err = stdio.Serve(ctx, a.server(), os.Stdin, out, stdio.Options{Log: log})
 	a.spawner.Release()
 	if n := a.spawner.Live(); n > 0 {
 		log.Info("runs go on or end by their policy, without this server", "runs", n, "policy", a.service.OnServerExit)

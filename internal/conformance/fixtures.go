@@ -60,7 +60,7 @@ var tools = map[string]handler{
 		return mcp.NewToolResultText("logged"), logTo(ctx, "said by the tool")
 	},
 	"test_missing_capability": answer(mcp.NewTextContent("answered before it is called")),
-	"test_reconnection": answer(mcp.NewTextContent("done")),
+	"test_reconnection":       answer(mcp.NewTextContent("done")),
 	"test_trigger_tool_change": func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		srv := server.ServerFromContext(ctx)
 		srv.AddTool(mcp.NewTool("test_added_later"), answer(mcp.NewTextContent("x")))

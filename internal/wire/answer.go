@@ -14,7 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// Error is a JSON-RPC error with a code, for Intercept.
+// Error is a JSON-RPC error with a code, for Intercept and for handlers of a server that has ReportErrors. Data is optional.
 type Error struct {
 	Code    int
 	Message string
@@ -51,23 +51,50 @@ func (a Answerer) Answer(ctx context.Context, raw []byte, m Message) (response F
 			return interceptReply(m.ID, result, err)
 		}
 	}
-	switch r := a.Server.HandleMessage(ctx, raw).(type) {
+	var coded *Error
+	switch r := a.Server.HandleMessage(context.WithValue(ctx, codedKey{}, &coded), raw).(type) {
 	case mcp.JSONRPCResponse:
 		return success(m.ID, r.Result)
 	case mcp.JSONRPCError:
+		if coded != nil {
+			return coded.frame(m.ID)
+		}
 		return Frame{JSONRPC: mcp.JSONRPC_VERSION, ID: orNull(m.ID), Error: &r.Error}
 	}
 	// The library also says nothing to what is no proper request; someone waits for an answer all the same.
 	return Failure(m.ID, mcp.INVALID_REQUEST, "not a valid request")
 }
 
+type codedKey struct{}
+
+// ReportErrors makes the errors of handlers keep their codes: the library answers whatever a handler returns as an internal error.
+func ReportErrors(h *server.Hooks) {
+	h.AddOnError(func(ctx context.Context, _ any, _ mcp.MCPMethod, _ any, err error) {
+		var coded *Error
+		if errors.As(err, &coded) {
+			AnswerWith(ctx, coded)
+		}
+	})
+}
+
+// AnswerWith has the failed request of ctx answered with an error of one's own, for hooks.
+func AnswerWith(ctx context.Context, e *Error) {
+	if slot, ok := ctx.Value(codedKey{}).(**Error); ok {
+		*slot = e
+	}
+}
+
+func (e *Error) frame(id json.RawMessage) Frame {
+	f := Failure(id, e.Code, e.Message)
+	f.Error.Data = e.Data
+	return f
+}
+
 func interceptReply(id json.RawMessage, result any, err error) Frame {
 	var coded *Error
 	switch {
 	case errors.As(err, &coded):
-		frame := Failure(id, coded.Code, coded.Message)
-		frame.Error.Data = coded.Data
-		return frame
+		return coded.frame(id)
 	case err != nil:
 		return Failure(id, mcp.INTERNAL_ERROR, err.Error())
 	}
