@@ -428,6 +428,9 @@ func TestLimits(t *testing.T) {
 // secret is what no read may give.
 const secret = "THE SECRET OUTSIDE"
 
+// linkedRun has the form of a run, and is a link that leads out of the runs directory.
+const linkedRun = "linked-20260101T000000Z-aaaaaa"
+
 // hostile are URIs that name nothing which may be read. RUN stands for a run.
 var hostile = []struct {
 	uri  string
@@ -502,6 +505,18 @@ var hostile = []struct {
 	{"flyprof://files/RUN/fifo", envelope.PathNotAllowed},
 	{"flyprof://files/RUN/null", envelope.PathNotAllowed},
 	{"flyprof://files/RUN/socket", envelope.PathNotAllowed},
+	{"flyprof://files/RUN/device", envelope.PathNotAllowed},
+	{"flyprof://files/RUN/proc/self/environ", envelope.PathNotAllowed},
+	{"flyprof://files/RUN/absolute/secret.txt", envelope.PathNotAllowed},
+	{"flyprof://files/RUN/%252e%252e/%252e%252e/secret.txt", envelope.NoArtifact},
+	{"flyprof://files/RUN/..;/secret.txt", envelope.NoArtifact},
+	{"flyprof://files/RUN/%c0%ae%c0%ae/secret.txt", envelope.PathNotAllowed},
+	{"flyprof://files/RUN/\uff0e\uff0e/secret.txt", envelope.NoArtifact},
+	{"flyprof://files/RUN/logs%00/in.log", envelope.PathNotAllowed},
+	{"flyprof://files/" + linkedRun + "/secret.txt", envelope.RunNotFound},
+	{"flyprof://runs/" + linkedRun, envelope.RunNotFound},
+	{"flyprof://runs/" + linkedRun + "/files", envelope.RunNotFound},
+	{"flyprof://logs/" + linkedRun + "/secret.txt", envelope.RunNotFound},
 	{"flyprof://files/RUN/dangling", envelope.NoArtifact},
 	{"flyprof://files/RUN/loop", envelope.PathNotAllowed},
 	{"flyprof://files/RUN/run.json/x", envelope.PathNotAllowed},
@@ -533,6 +548,15 @@ func trapped(t testing.TB) library {
 		t.Fatal(err)
 	}
 	link("/dev/null", "null")
+	link("/proc", "proc")
+	link(filepath.Dir(outside), "absolute")
+	// A device of its own needs rights that a test seldom has; a link to one is as good.
+	if err := unix.Mknod(filepath.Join(l.dir, "device"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 5))); err != nil {
+		link("/dev/zero", "device")
+	}
+	if err := os.Symlink(filepath.Dir(outside), filepath.Join(l.Store.Dir(), linkedRun)); err != nil {
+		t.Fatal(err)
+	}
 	// A socket's name may have about a hundred bytes.
 	t.Chdir(l.dir)
 	s, err := net.Listen("unix", "socket")

@@ -13,7 +13,7 @@ import (
 
 const readText = `Read a flyprof:// or skill:// resource a page at a time: a run's envelope (flyprof://runs/<run>), its manifest (.../files), trace files (flyprof://files/<run>/<path>), logs (flyprof://logs/<run>/<name>), the rocprofv3 quirks and the error codes.
 
-Without uri it lists what there is to read. Go on with data.next_offset as offset. Pages are at most 20,000 characters; binary comes as base64.`
+Without uri it lists what there is to read. Go on with data.next_offset as offset. Pages are at most 20,000 characters; binary comes as base64. Text can be read by line: ?line=-50 at the end of a log's URI gives its last 50 lines, ?line=101&lines=20 twenty from line 101 on.`
 
 // pageChars is a page of text in characters; a page of binary is smaller, since base64 makes four characters of three bytes.
 const (
@@ -34,6 +34,8 @@ type ReadData struct {
 	Offset     int64 `json:"offset"`
 	NextOffset int64 `json:"next_offset,omitempty" jsonschema_description:"Where to read on; absent at the end."`
 	Size       int64 `json:"size" jsonschema_description:"Whole resource in bytes; for a list the number of entries."`
+	Line       int64 `json:"line,omitempty" jsonschema_description:"Number of the first line where the page was asked for by line."`
+	NextLine   int64 `json:"next_line,omitempty" jsonschema_description:"Number of the line after the page."`
 	Immutable  bool  `json:"immutable,omitempty" jsonschema_description:"Will never change."`
 
 	Entries []resources.Entry `json:"entries,omitempty" jsonschema_description:"What there is to read, when no uri was given."`
@@ -88,7 +90,7 @@ func readPage(ctx context.Context, d Deps, in request.Read) (envelope.Reply[Read
 	}
 	data := ReadData{
 		URI: in.URI, MIMEType: page.MIME, Text: page.Text, Base64: page.Blob,
-		Offset: page.Offset, NextOffset: page.NextOffset, Size: page.Size, Immutable: page.Immutable,
+		Offset: page.Offset, NextOffset: page.NextOffset, Size: page.Size, Line: page.Line, NextLine: page.NextLine, Immutable: page.Immutable,
 	}
 	reply := envelope.Reply[ReadData]{Data: &data}
 	if page.NextOffset != 0 {

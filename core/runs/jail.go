@@ -24,7 +24,7 @@ func (s *Store) OpenFile(id, name string) (*os.File, fs.FileInfo, error) {
 	if err := plainPath(name); err != nil {
 		return nil, nil, s.notAllowed(id, name, err.Error())
 	}
-	root, err := os.OpenRoot(s.Path(id))
+	root, err := s.openRun(id)
 	if err != nil {
 		return nil, nil, s.notFound(id, "the runs directory has no such run")
 	}
@@ -51,6 +51,16 @@ func (s *Store) OpenFile(id, name string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, s.notAllowed(id, name, "it is no regular file")
 	}
 	return f, info, nil
+}
+
+// openRun opens a run's directory. One that is a link out of the runs directory is none: others may write into a shared one.
+func (s *Store) openRun(id string) (*os.Root, error) {
+	all, err := os.OpenRoot(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer all.Close()
+	return all.OpenRoot(id)
 }
 
 func plainPath(name string) error {
@@ -112,7 +122,7 @@ func (s *Store) Files(id string) ([]File, error) {
 	if !ValidID(id) {
 		return nil, s.notFound(id, "it does not have the form of a run id")
 	}
-	root, err := os.OpenRoot(s.Path(id))
+	root, err := s.openRun(id)
 	if err != nil {
 		return nil, s.notFound(id, "the runs directory has no such run")
 	}
