@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
@@ -24,6 +25,11 @@ type Source struct {
 	Envelope func(ctx context.Context, id string) ([]byte, error)
 	// Texts are the embedded documents: URI to text.
 	Texts []Text
+	// Recover ends a run whose supervisor has gone, where it has; nil for nothing. It may take seconds.
+	Recover func(id string)
+
+	// recovering are the runs that Recover looks at.
+	recovering sync.Map
 }
 
 // Text is one embedded document.

@@ -243,6 +243,15 @@ func (s *Store) notFound(id, why string) error {
 	})
 }
 
+// Active says that a run has not ended, by its marker alone: the marker goes after the end was written.
+func (s *Store) Active(id string) bool {
+	if !ValidID(id) {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(s.dir, ".active", id))
+	return err == nil
+}
+
 // Result reads the answer of an ended run.
 func (s *Store) Result(id string) (Result, error) {
 	var res Result

@@ -22,6 +22,7 @@ import (
 	"github.com/flyprof/flyprof-mcp/core/runs"
 	"github.com/flyprof/flyprof-mcp/core/triage"
 	"github.com/flyprof/flyprof-mcp/internal/stdio"
+	"github.com/flyprof/flyprof-mcp/internal/watch"
 	"github.com/flyprof/flyprof-mcp/internal/wire"
 	"github.com/flyprof/flyprof-mcp/resources"
 	"github.com/flyprof/flyprof-mcp/skills"
@@ -66,7 +67,11 @@ func newApp(c config.Config, log *slog.Logger) (*app, error) {
 	if c.KeepRuns {
 		a.service.OnServerExit = runs.FinishOnExit
 	}
-	a.source = &resources.Source{Store: store, Envelope: a.envelopeOf}
+	a.source = &resources.Source{Store: store, Envelope: a.envelopeOf, Recover: func(id string) {
+		if _, err := store.Recover(context.Background(), id, a.service.Salvage); err != nil {
+			log.Warn("a run that is watched could not be looked after", "run", id, "err", err)
+		}
+	}}
 	for _, d := range skills.Documents() {
 		a.source.Texts = append(a.source.Texts, resources.Text{URI: d.URI, Name: d.Name, Description: d.Description, MIME: d.MIME, Body: d.Body})
 	}
@@ -136,15 +141,17 @@ func (a *app) server(more ...server.ServerOption) *server.MCPServer {
 	hooks := &server.Hooks{}
 	wire.ReportErrors(hooks)
 	a.source.Hook(hooks)
+	var srv *server.MCPServer
+	a.source.Subscriptions(hooks, watch.Options{}, func(uri string) bool { return srv.ListResources()[uri] != nil })
 	options := []server.ServerOption{
 		server.WithTitle("FlyDSL kernel traces"),
 		server.WithInstructions(instructions),
 		server.WithToolCapabilities(false),
-		server.WithResourceCapabilities(false, false),
+		server.WithResourceCapabilities(true, false),
 		server.WithLogger(a.log),
 		server.WithHooks(hooks),
 	}
-	srv := server.NewMCPServer("flyprof-mcp", version(), append(options, more...)...)
+	srv = server.NewMCPServer("flyprof-mcp", version(), append(options, more...)...)
 	a.served.Register(srv, a.log)
 	a.source.Register(srv, a.log)
 	return srv

@@ -28,17 +28,34 @@ type Session struct {
 	// subscribed are the URIs of resources/subscribe (before 2026-07-28), listeners the open subscriptions/listen.
 	subscribed map[string]bool
 	listeners  map[*Listener]mcp.SubscriptionFilter
+	// pending are the URIs of which a change waits in notifications.
+	pending map[string]bool
+
+	// subscribing makes looking for a subscription and making it one step; it is taken before mu.
+	subscribing sync.Mutex
+	watch       Watch
+}
+
+// Watch looks after the resources that a session is subscribed to. Its calls do not wait for anything.
+type Watch interface {
+	// Add asks once more to be told of a URI's changes. It fails where the URI names nothing that can be watched, and where too much is
+	// watched already.
+	Add(uri string) error
+	// Remove takes one Add back.
+	Remove(uri string)
+	// Close ends them all.
+	Close()
 }
 
 // The optional interfaces of the library that the session answers to.
 var (
-	_ server.SessionWithLogging               = (*Session)(nil)
-	_ server.SessionWithClientInfo            = (*Session)(nil)
-	_ server.SessionWithProtocolVersion       = (*Session)(nil)
-	_ server.SessionWithResourceSubscriptions = (*Session)(nil)
-	_ server.SessionWithSubscriptionFilter    = (*Session)(nil)
-	_ server.SessionWithResourceSubscriptions = (*Listener)(nil)
-	_ server.SessionWithSubscriptionFilter    = (*Listener)(nil)
+	_ server.SessionWithLogging                  = (*Session)(nil)
+	_ server.SessionWithClientInfo               = (*Session)(nil)
+	_ server.SessionWithProtocolVersion          = (*Session)(nil)
+	_ server.SessionWithResourceSubscriptionsErr = (*Session)(nil)
+	_ server.SessionWithSubscriptionFilter       = (*Session)(nil)
+	_ server.SessionWithResourceSubscriptionsErr = (*Listener)(nil)
+	_ server.SessionWithSubscriptionFilter       = (*Listener)(nil)
 )
 
 // NewSession makes a session whose id begins with the transport's name.
@@ -47,7 +64,7 @@ func NewSession(transport string) *Session {
 		id: transport + "-" + rand.Text(), notifications: make(chan mcp.JSONRPCNotification, 256),
 		flushes: make(chan chan struct{}), stopped: make(chan struct{}),
 		// "error" is what the library's own stdio session starts with.
-		level: mcp.LoggingLevelError, subscribed: map[string]bool{}, listeners: map[*Listener]mcp.SubscriptionFilter{},
+		level: mcp.LoggingLevelError, subscribed: map[string]bool{}, listeners: map[*Listener]mcp.SubscriptionFilter{}, pending: map[string]bool{},
 	}
 }
 
@@ -101,20 +118,79 @@ func (s *Session) GetClientCapabilities() (caps mcp.ClientCapabilities) {
 	return caps
 }
 
-// maxSubscriptions bounds what a client can make the session remember.
+// maxSubscriptions bounds what a client can make the session remember, whatever looks after it.
 const maxSubscriptions = 10_000
 
-// SubscribeToResource implements server.SessionWithResourceSubscriptions.
-func (s *Session) SubscribeToResource(uri string) {
-	s.locked(func() {
-		if len(s.subscribed) < maxSubscriptions {
-			s.subscribed[uri] = true
-		}
-	})
+// SetWatch gives the session what looks after its subscriptions from now on; what did before is closed.
+func (s *Session) SetWatch(w Watch) {
+	s.subscribing.Lock()
+	before := s.watch
+	s.watch = w
+	s.subscribing.Unlock()
+	if before != nil {
+		before.Close()
+	}
 }
 
+// Updated queues that a resource has changed. It says false where the queue is full; a change of the same resource that still waits
+// there is one with this.
+func (s *Session) Updated(uri string) bool {
+	waits := false
+	s.locked(func() { waits, s.pending[uri] = s.pending[uri], true })
+	if waits {
+		return true
+	}
+	n := mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION}
+	n.Method = mcp.MethodNotificationResourceUpdated
+	n.Params.AdditionalFields = map[string]any{"uri": uri}
+	select {
+	case s.notifications <- n:
+		return true
+	default:
+		s.locked(func() { delete(s.pending, uri) })
+		return false
+	}
+}
+
+// SubscribeToResourceErr implements server.SessionWithResourceSubscriptionsErr.
+func (s *Session) SubscribeToResourceErr(uri string) error {
+	s.subscribing.Lock()
+	defer s.subscribing.Unlock()
+	known, many := false, false
+	s.locked(func() { known, many = s.subscribed[uri], len(s.subscribed) >= maxSubscriptions })
+	if known {
+		return nil
+	}
+	if many {
+		return &Error{Code: mcp.INVALID_PARAMS, Message: "too many subscriptions"}
+	}
+	if err := s.addWatch(uri); err != nil {
+		return err
+	}
+	s.locked(func() { s.subscribed[uri] = true })
+	return nil
+}
+
+func (s *Session) addWatch(uri string) error {
+	if s.watch == nil {
+		return nil
+	}
+	return s.watch.Add(uri)
+}
+
+// SubscribeToResource implements server.SessionWithResourceSubscriptions.
+func (s *Session) SubscribeToResource(uri string) { _ = s.SubscribeToResourceErr(uri) }
+
 // UnsubscribeFromResource implements server.SessionWithResourceSubscriptions.
-func (s *Session) UnsubscribeFromResource(uri string) { s.locked(func() { delete(s.subscribed, uri) }) }
+func (s *Session) UnsubscribeFromResource(uri string) {
+	s.subscribing.Lock()
+	defer s.subscribing.Unlock()
+	known := false
+	s.locked(func() { known = s.subscribed[uri]; delete(s.subscribed, uri) })
+	if known && s.watch != nil {
+		s.watch.Remove(uri)
+	}
+}
 
 // SubscribedResources gives the URIs of both eras' subscriptions.
 func (s *Session) SubscribedResources() (uris []string) {
@@ -216,6 +292,9 @@ func (s *Session) Address(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
 	}
 	var out []mcp.JSONRPCNotification
 	s.locked(func() {
+		if n.Method == mcp.MethodNotificationResourceUpdated {
+			delete(s.pending, uri)
+		}
 		for l, filter := range s.listeners {
 			if wants(filter) {
 				out = append(out, marked(n, l.ID))
@@ -223,7 +302,7 @@ func (s *Session) Address(n mcp.JSONRPCNotification) []mcp.JSONRPCNotification {
 		}
 		legacy := len(s.listeners) == 0
 		if n.Method == mcp.MethodNotificationResourceUpdated {
-			legacy = s.subscribed[uri] || legacy
+			legacy = s.subscribed[uri] // not what was unsubscribed while it waited
 		}
 		if legacy {
 			out = append(out, n)
@@ -267,8 +346,21 @@ func (l *Listener) SetSubscriptionFilter(filter mcp.SubscriptionFilter) {
 	})
 }
 
-// SubscribeToResource has nothing to do: the URIs are part of the filter.
-func (l *Listener) SubscribeToResource(string) {}
+// SubscribeToResourceErr watches one of the URIs, which are part of the filter.
+func (l *Listener) SubscribeToResourceErr(uri string) error {
+	l.subscribing.Lock()
+	defer l.subscribing.Unlock()
+	return l.addWatch(uri)
+}
 
-// UnsubscribeFromResource has nothing to do: the filter ends with the request.
-func (l *Listener) UnsubscribeFromResource(string) {}
+// SubscribeToResource is SubscribeToResourceErr for servers that ask no error.
+func (l *Listener) SubscribeToResource(uri string) { _ = l.SubscribeToResourceErr(uri) }
+
+// UnsubscribeFromResource ends the watch; the filter ends with the request.
+func (l *Listener) UnsubscribeFromResource(uri string) {
+	l.subscribing.Lock()
+	defer l.subscribing.Unlock()
+	if l.watch != nil {
+		l.watch.Remove(uri)
+	}
+}
