@@ -26,10 +26,7 @@ import (
 // serve registers a library, with the project's own documents, in a server.
 func serve(t *testing.T, l library) *server.MCPServer {
 	t.Helper()
-	l.Texts = nil
-	for _, d := range skills.Documents() {
-		l.Texts = append(l.Texts, Text{URI: d.URI, Name: d.Name, Description: d.Description, MIME: d.MIME, Body: d.Body})
-	}
+	l.Texts = Texts()
 	hooks := &server.Hooks{}
 	wire.ReportErrors(hooks)
 	l.Hook(hooks)

@@ -3,6 +3,7 @@ package skills_test
 import (
 	"flag"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -211,10 +212,54 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestSkillsAreTheFolders: every folder with a SKILL.md is served, with the front matter that its file has, and complete.
+func TestSkillsAreTheFolders(t *testing.T) {
+	var names []string
+	for _, s := range skills.Skills() {
+		names = append(names, s.Name)
+		front, _ := frontMatter(t, readText(t, s.Name+"/SKILL.md"))
+		if !maps.Equal(front, s.Front) || s.Description != front["description"] || s.Files[0].Path != skills.Manifest {
+			t.Errorf("%s: %v, want %v", s.Name, s.Front, front)
+		}
+		paths := map[string]bool{}
+		for _, f := range s.Files {
+			if paths[f.Path] || f.Body == "" || f.MIME == "" || !fs.ValidPath(f.Path) {
+				t.Errorf("%s: %q is there twice, or empty", s.Name, f.Path)
+			}
+			paths[f.Path] = true
+			if f.Path != skills.Manifest && readText(t, f.Path) != strings.ReplaceAll(f.Body, "\r\n", "\n") {
+				t.Errorf("%s: %s is not the shared one", s.Name, f.Path)
+			}
+		}
+		for _, m := range regexp.MustCompile("`(references/[^`]*)`").FindAllStringSubmatch(s.Files[0].Body, -1) {
+			if !paths[m[1]] {
+				t.Errorf("%s points to %s, which it has not", s.Name, m[1])
+			}
+		}
+	}
+	if folders := skillFolders(t); !slices.Equal(names, folders) {
+		t.Errorf("%v are served, %v are there", names, folders)
+	}
+}
+
+// TestUsageLeadsToTheOthers: the router names every other skill.
+func TestUsageLeadsToTheOthers(t *testing.T) {
+	text := readText(t, "flyprof-usage/SKILL.md")
+	for _, folder := range skillFolders(t) {
+		if !strings.Contains(text, folder) {
+			t.Errorf("flyprof-usage does not name %s", folder)
+		}
+	}
+	if n := strings.Count(text, "\n"); n > 60 {
+		t.Errorf("the router has %d lines", n)
+	}
+}
+
 func TestServedTextsAreTheFiles(t *testing.T) {
 	for uri, file := range map[string]string{
 		"skill://flyprof-capture/SKILL.md":     "flyprof-capture/SKILL.md",
 		"skill://flyprof-triage/SKILL.md":      "flyprof-triage/SKILL.md",
+		"skill://flyprof-usage/SKILL.md":       "flyprof-usage/SKILL.md",
 		"flyprof://reference/rocprofv3-quirks": "references/rocprofv3-quirks.md",
 	} {
 		i := slices.IndexFunc(skills.Documents(), func(d skills.Document) bool { return d.URI == uri })

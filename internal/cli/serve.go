@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/flyprof/flyprof-mcp/core/capture"
@@ -37,6 +38,7 @@ type app struct {
 	spawner *capture.Spawner
 	source  *resources.Source
 	served  tools.Served
+	skills  *resources.SkillMethods
 	// all holds the tools that are not served too: the resource of a run is rendered by one of them.
 	all tools.Inventory
 	// resolve jails a path to be read.
@@ -67,15 +69,13 @@ func newApp(c config.Config, log *slog.Logger) (*app, error) {
 	if c.KeepRuns {
 		a.service.OnServerExit = runs.FinishOnExit
 	}
-	a.source = &resources.Source{Store: store, Envelope: a.envelopeOf, Recover: func(id string) {
+	a.source = &resources.Source{Store: store, Envelope: a.envelopeOf, Texts: resources.Texts(), Recover: func(id string) {
 		if _, err := store.Recover(context.Background(), id, a.service.Salvage); err != nil {
 			log.Warn("a run that is watched could not be looked after", "run", id, "err", err)
 		}
 	}}
-	for _, d := range skills.Documents() {
-		a.source.Texts = append(a.source.Texts, resources.Text{URI: d.URI, Name: d.Name, Description: d.Description, MIME: d.MIME, Body: d.Body})
-	}
 	a.resolve = readJail(c, worktree).Resolve
+	a.skills = resources.NewSkillMethods(skills.Skills(), mcp.Implementation{Name: serverName, Version: version(), Title: serverTitle})
 	a.all = tools.All(tools.Deps{
 		Runs: a.service, Worktrees: prepare, Triage: triage.Service{Store: store, Resolve: a.resolve}, Doctor: a.doctor(prepare, store), Resources: a.source, Progress: progress, Arch: c.Simulate,
 	})
@@ -136,6 +136,15 @@ func (a *app) envelopeOf(ctx context.Context, id string) ([]byte, error) {
 	return status.Call(ctx, args, tools.Host{Renderer: a.served.Renderer(), Log: a.log}).JSON, nil
 }
 
+// What the server calls itself.
+const (
+	serverName  = "flyprof-mcp"
+	serverTitle = "FlyDSL kernel traces"
+)
+
+// ttlStatic is how long clients may keep what does not change while this server runs, in ms.
+const ttlStatic = 300_000
+
 // server makes the MCP server.
 func (a *app) server(more ...server.ServerOption) *server.MCPServer {
 	hooks := &server.Hooks{}
@@ -144,14 +153,16 @@ func (a *app) server(more ...server.ServerOption) *server.MCPServer {
 	var srv *server.MCPServer
 	a.source.Subscriptions(hooks, watch.Options{}, func(uri string) bool { return srv.ListResources()[uri] != nil })
 	options := []server.ServerOption{
-		server.WithTitle("FlyDSL kernel traces"),
+		server.WithTitle(serverTitle),
 		server.WithInstructions(instructions),
 		server.WithToolCapabilities(false),
 		server.WithResourceCapabilities(true, false),
 		server.WithLogger(a.log),
 		server.WithHooks(hooks),
+		server.WithExtensions(map[string]any{resources.SkillsExtension: resources.SkillSettings()}),
+		server.WithCacheHints(ttlStatic, mcp.CacheScopePrivate),
 	}
-	srv = server.NewMCPServer("flyprof-mcp", version(), append(options, more...)...)
+	srv = server.NewMCPServer(serverName, version(), append(options, more...)...)
 	a.served.Register(srv, a.log)
 	a.source.Register(srv, a.log)
 	return srv
@@ -166,6 +177,11 @@ func (a *app) recover(ctx context.Context) {
 	for _, id := range recovered {
 		a.log.Info("a run was left without its supervisor and was ended", "run", id)
 	}
+}
+
+// intercept answers the methods that the library does not know.
+func (a *app) intercept(ctx context.Context, method string, params json.RawMessage) (any, bool, error) {
+	return a.skills.Intercept(ctx, method, params)
 }
 
 // open puts the program together from the settings in force; the closer is the log's.
@@ -217,7 +233,7 @@ func serveStdio(ctx context.Context, flags *settingFlags) error {
 	defer stop()
 	go a.recover(background)
 	log.Info("serving MCP on standard input and output", "version", version(), "tools", len(a.served.Tools), "runs", a.service.Store.Dir())
-	err = stdio.Serve(ctx, a.server(), os.Stdin, out, stdio.Options{Log: log})
+	err = stdio.Serve(ctx, a.server(), os.Stdin, out, stdio.Options{Log: log, Intercept: a.intercept})
 	a.spawner.Release()
 	if n := a.spawner.Live(); n > 0 {
 		log.Info("runs go on or end by their policy, without this server", "runs", n, "policy", a.service.OnServerExit)

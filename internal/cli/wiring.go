@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"log/slog"
 	"os"
 
@@ -15,7 +14,6 @@ import (
 type Wiring struct {
 	Server    *server.MCPServer
 	Intercept wire.Intercept
-	Watch     func(ctx context.Context, s *wire.Session)
 }
 
 // Wire puts the production server together on a runs directory, with the simulated GPU, for a program that tests it from outside; more
@@ -33,5 +31,5 @@ func Wire(runsDir string, log *slog.Logger, more ...server.ServerOption) (Wiring
 	if err != nil {
 		return Wiring{}, err
 	}
-	return Wiring{a.server(more...), a.intercept, a.watch}, nil
+	return Wiring{a.server(more...), a.intercept}, nil
 }

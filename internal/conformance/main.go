@@ -64,5 +64,5 @@ func run() error {
 	}
 	addFixtures(w.Server)
 	fmt.Printf("http://%s%s\n", l.Addr(), httpd.Endpoint)
-	return httpd.New(w.Server, httpd.Options{NoToken: true, Intercept: besides(w.Intercept), Watch: w.Watch, Log: log}).Serve(ctx, l, "", "")
+	return httpd.New(w.Server, httpd.Options{NoToken: true, Intercept: besides(w.Intercept), Log: log}).Serve(ctx, l, "", "")
 }
