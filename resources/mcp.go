@@ -18,13 +18,24 @@ import (
 	"github.com/flyprof/flyprof-mcp/internal/wire"
 )
 
-// templates are the families of resources. Their prefixes are disjoint: the library takes any template that matches.
-var templates = []struct{ uri, name, description, mime string }{
-	{"flyprof://runs/{run}{?offset,limit}", "run", "Envelope of a run: what flyprof_capture answered or would answer now", "application/json"},
-	{"flyprof://runs/{run}/files{?offset,limit}", "run-files", "Manifest of a run: every file with its size and URI", "application/json"},
-	{"flyprof://files/{run}/{+path}{?offset,limit,line,lines}", "run-file", "A file of a run: traces, job files, CSVs; at most 256 KiB a read", ""},
-	{"flyprof://logs/{run}/{name}{?offset,limit,line,lines}", "run-log", "Log of one step of a run; ?line=-50 gives its last 50 lines", "text/plain"},
-	{"skill://{skill}/{+file}", "skill-file", "A file of an Agent Skill", ""},
+// template is a family of resources.
+type template struct {
+	uri, name, description, mime string
+	// complete gives what each variable may be; nil for numbers.
+	complete map[string]chooser
+}
+
+// templates are the families. Their prefixes are disjoint: the library takes any template that matches.
+var templates = []template{
+	{"flyprof://runs/{run}{?offset,limit}", "run", "Envelope of a run: what flyprof_capture answered or would answer now", "application/json",
+		map[string]chooser{"run": chooseRun, "offset": nil, "limit": nil}},
+	{"flyprof://runs/{run}/files{?offset,limit}", "run-files", "Manifest of a run: every file with its size and URI", "application/json",
+		map[string]chooser{"run": chooseRun, "offset": nil, "limit": nil}},
+	{"flyprof://files/{run}/{+path}{?offset,limit,line,lines}", "run-file", "A file of a run: traces, job files, CSVs; at most 256 KiB a read", "",
+		map[string]chooser{"run": chooseRun, "path": chooseFile, "offset": nil, "limit": nil, "line": nil, "lines": nil}},
+	{"flyprof://logs/{run}/{name}{?offset,limit,line,lines}", "run-log", "Log of one step of a run; ?line=-50 gives its last 50 lines", "text/plain",
+		map[string]chooser{"run": chooseRun, "name": chooseLog, "offset": nil, "limit": nil, "line": nil, "lines": nil}},
+	{"skill://{skill}/{+file}", "skill-file", "A file of an Agent Skill", "", map[string]chooser{"skill": chooseSkill, "file": chooseSkillFile}},
 }
 
 // Register adds the resources and templates to an MCP server. Runs come and go: the newest are added to each list as it is asked for

@@ -185,7 +185,7 @@ func (s *Source) manifest(id string) (string, error) {
 		Files      []manifestEntry `json:"files"`
 	}{RunID: id, Total: len(files), Files: []manifestEntry{}}
 	for _, f := range files {
-		if !fs.ValidPath(f.Path) || strings.Contains(f.Path, `\`) {
+		if !readable(f.Path) {
 			out.Unreadable++
 			continue
 		}
@@ -194,6 +194,9 @@ func (s *Source) manifest(id string) (string, error) {
 	b, err := json.MarshalIndent(out, "", " ")
 	return string(b), err
 }
+
+// readable says that a URI can have the name.
+func readable(name string) bool { return fs.ValidPath(name) && !strings.Contains(name, `\`) }
 
 // List names what there is to read: the index, the built-in texts, then the runs, the newest first. total counts all.
 func (s *Source) List(offset, limit int) (entries []Entry, total int, err error) {

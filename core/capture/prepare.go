@@ -222,7 +222,7 @@ func (p Preparer) invocation(tree *worktree.Tree, listing *worktree.Listing, in 
 			Evidence: envelope.Evidence{Field: "cwd", Value: in.Cwd, Allowed: "no cwd, or an invocation besides"},
 		})
 	}
-	k, symbol, err := findKernel(listing, in.Kernel)
+	k, symbol, err := FindKernel(listing, in.Kernel)
 	if err != nil {
 		return err
 	}
@@ -235,9 +235,9 @@ func (p Preparer) invocation(tree *worktree.Tree, listing *worktree.Listing, in 
 	return nil
 }
 
-// findKernel reads the kernel argument: a test's name, a symbol that one test launches, or both with :: between them. C++ names
+// FindKernel reads the kernel argument: a test's name, a symbol that one test launches, or both with :: between them. C++ names
 // have :: of their own, so what stands before it counts only where it is a test's name.
-func findKernel(l *worktree.Listing, name string) (k *worktree.Kernel, symbol string, err error) {
+func FindKernel(l *worktree.Listing, name string) (k *worktree.Kernel, symbol string, err error) {
 	if test, rest, ok := strings.Cut(name, request.SymbolMark); ok && rest != "" {
 		if k, err := l.Find(test); err == nil && (k.Name == test || k.TestFile == test) {
 			return k, rest, nil

@@ -28,6 +28,7 @@ import (
 	"github.com/flyprof/flyprof-mcp/resources"
 	"github.com/flyprof/flyprof-mcp/skills"
 	"github.com/flyprof/flyprof-mcp/tools"
+	"github.com/flyprof/flyprof-mcp/tools/prompts"
 )
 
 // app is the program put together from the settings in force.
@@ -39,6 +40,7 @@ type app struct {
 	source  *resources.Source
 	served  tools.Served
 	skills  *resources.SkillMethods
+	prompts *prompts.Prompts
 	// all holds the tools that are not served too: the resource of a run is rendered by one of them.
 	all tools.Inventory
 	// resolve jails a path to be read.
@@ -82,6 +84,7 @@ func newApp(c config.Config, log *slog.Logger) (*app, error) {
 	if a.served, err = a.all.Filter(toolsets(c), c.ReadOnly); err != nil {
 		return nil, err
 	}
+	a.prompts = &prompts.Prompts{Served: a.served, Worktrees: prepare, Source: a.source, Log: log}
 	return a, nil
 }
 
@@ -157,6 +160,10 @@ func (a *app) server(more ...server.ServerOption) *server.MCPServer {
 		server.WithInstructions(instructions),
 		server.WithToolCapabilities(false),
 		server.WithResourceCapabilities(true, false),
+		server.WithPromptCapabilities(false),
+		server.WithCompletions(),
+		server.WithPromptCompletionProvider(a.prompts),
+		server.WithResourceCompletionProvider(a.source),
 		server.WithLogger(a.log),
 		server.WithHooks(hooks),
 		server.WithExtensions(map[string]any{resources.SkillsExtension: resources.SkillSettings()}),
@@ -165,6 +172,7 @@ func (a *app) server(more ...server.ServerOption) *server.MCPServer {
 	srv = server.NewMCPServer(serverName, version(), append(options, more...)...)
 	a.served.Register(srv, a.log)
 	a.source.Register(srv, a.log)
+	a.prompts.Register(srv)
 	return srv
 }
 
