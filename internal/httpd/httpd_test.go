@@ -266,6 +266,22 @@ func TestCancel(t *testing.T) {
 		t.Errorf("a reply after the cancel: %s", text)
 	}
 
+	// Each message has a connection of its own: the cancel may come first. It is for one call.
+	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9,"reason":"at once"}}`
+	if status, _, text := b.send(b.request("POST", Endpoint, cancel, headerSession, id)); status != 202 {
+		t.Errorf("%d %s", status, text)
+	}
+	if _, _, text := b.send(b.request("POST", Endpoint, callOf(9, "wait", "{}"), headerSession, id)); len(events(text)) != 0 || strings.Contains(text, "late") {
+		t.Errorf("a reply after a cancel that came first: %s", text)
+	}
+	<-b.started
+	if cause := <-b.ended; cause == nil || !strings.Contains(cause.Error(), "at once") {
+		t.Errorf("the call ended by %v", cause)
+	}
+	if _, _, text := b.send(b.request("POST", Endpoint, callOf(9, "echo", `{"text":"again"}`), headerSession, id)); !strings.Contains(text, "again") {
+		t.Errorf("an id that is used again: %s", text)
+	}
+
 	ctx, vanish := context.WithCancel(t.Context())
 	go func() {
 		res, err := b.Client().Do(b.request("POST", Endpoint, callOf(8, "wait", "{}"), headerSession, id).WithContext(ctx))

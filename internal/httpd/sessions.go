@@ -3,6 +3,7 @@ package httpd
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"sync"
 	"time"
 
@@ -26,7 +27,24 @@ type session struct {
 	busy      int
 	streaming bool
 	calls     map[string]*call
+	early     map[string]earlyCancel
 }
+
+// earlyCancel is the cancel of a call that has not come yet: each message has a connection of its own, and the later one may be the
+// faster.
+type earlyCancel struct {
+	reason string
+	at     time.Time
+}
+
+// An early cancel waits for its call that long, and a session keeps that many. A cancel for a call that was answered waits in vain, and
+// must not hit a client that uses its ids again.
+const (
+	earlyFor = 2 * time.Second
+	maxEarly = 256
+	// maxEarlyID bounds the ids that are kept, in bytes; clients count or use UUIDs.
+	maxEarlyID = 100
+)
 
 // call is a request in flight that the client may cancel by its id.
 type call struct {
@@ -35,7 +53,13 @@ type call struct {
 	muted  bool
 }
 
-func (c *call) mute() { c.mu.Lock(); c.muted = true; c.mu.Unlock() }
+// stop ends the call at the client's wish: nothing is written for it from now on.
+func (c *call) stop(reason string) {
+	c.mu.Lock()
+	c.muted = true
+	c.mu.Unlock()
+	c.cancel(&wire.CancelledError{Reason: reason})
+}
 
 func (c *call) isMuted() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.muted }
 
@@ -79,6 +103,12 @@ func (s *session) addCall(id json.RawMessage, c *call) bool {
 		return false
 	}
 	s.calls[string(id)] = c
+	if e, ok := s.early[string(id)]; ok {
+		delete(s.early, string(id))
+		if time.Since(e.at) < earlyFor {
+			c.stop(e.reason)
+		}
+	}
 	return true
 }
 
@@ -95,11 +125,14 @@ func (s *session) cancelCall(params json.RawMessage) {
 		return
 	}
 	s.mu.Lock()
-	c := s.calls[string(id)]
-	s.mu.Unlock()
-	if c != nil {
-		c.mute()
-		c.cancel(&wire.CancelledError{Reason: reason})
+	defer s.mu.Unlock()
+	if c := s.calls[string(id)]; c != nil {
+		c.stop(reason)
+		return
+	}
+	maps.DeleteFunc(s.early, func(_ string, e earlyCancel) bool { return time.Since(e.at) >= earlyFor })
+	if len(s.early) < maxEarly && len(id) <= maxEarlyID {
+		s.early[string(id)] = earlyCancel{reason, time.Now()}
 	}
 }
 
@@ -120,7 +153,7 @@ func newSessions(srv *server.MCPServer, most int, idle time.Duration) *sessions 
 // create makes a session; nil where there are too many that are in use. Idle ones make room.
 func (s *sessions) create() *session {
 	s.sweep()
-	one := &session{Session: wire.NewSession("http"), used: time.Now(), calls: map[string]*call{}}
+	one := &session{Session: wire.NewSession("http"), used: time.Now(), calls: map[string]*call{}, early: map[string]earlyCancel{}}
 	one.gone, one.end = context.WithCancel(context.Background())
 	one.noStreams, one.closeGET = context.WithCancel(one.gone)
 	s.mu.Lock()
