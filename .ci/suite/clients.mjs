@@ -172,11 +172,11 @@ const named = (what, work) =>
   work().then(
     () => console.log(`${what}: ok`),
     (err) => {
-      throw new Error(what, { cause: err });
+      throw new Error(`${what}: ${String(err.stack).slice(0, 3000)}`);
     },
   );
 const results = await Promise.allSettled(
   Object.keys(kinds).flatMap((kind) => [named(`${kind} over stdio`, () => overStdio(kind)), named(`${kind} over HTTP`, () => overHTTP(kind))]),
 );
-for (const r of results) if (r.status === "rejected") console.error(r.reason);
+for (const r of results) if (r.status === "rejected") console.error(r.reason.message);
 process.exit(results.some((r) => r.status === "rejected") ? 1 : 0);

@@ -22,7 +22,7 @@ export async function connect(kind, { program, runs, more = [], url }) {
   const { old, make, version } = kinds[kind];
   const client = make();
   const errors = [];
-  client.onerror = (err) => errors.push(String(err?.stack ?? err));
+  client.onerror = (err) => errors.push(String(err).slice(0, 300));
   const params = { command: program, args: ["serve", "--simulate", "--runs-dir", runs, "--log-level", "warn", ...more], stderr: "ignore" };
   const headers = { Authorization: `Bearer ${token}` };
   const transport = url
