@@ -283,10 +283,9 @@ func (c *conn) cancel(params json.RawMessage) {
 	if k == nil || k.method == string(mcp.MethodInitialize) { // initialize must not be cancelled
 		return
 	}
-	// A cancelled subscription still ends with its result (2026-07-28, subscriptions/listen).
-	if k.method != string(mcp.MethodSubscriptionsListen) {
-		k.muted.Store(true)
-	}
+	// No request that the client cancelled gets a reply, subscriptions/listen neither: its result says that the server ended it
+	// (2026-07-28, basic/patterns/subscriptions).
+	k.muted.Store(true)
 	k.cancel(&wire.CancelledError{Reason: reason})
 }
 
