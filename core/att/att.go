@@ -51,7 +51,8 @@ type Totals struct {
 	Idle    int64 `json:"idle"`     // cycles between the end of the wave's previous instruction and the first attempt; not in Latency
 }
 
-func (t *Totals) add(o Totals) {
+// Add adds without wrapping.
+func (t *Totals) Add(o Totals) {
 	t.Hit = satAdd(t.Hit, o.Hit)
 	t.Latency = satAdd(t.Latency, o.Latency)
 	t.Stall = satAdd(t.Stall, o.Stall)

@@ -281,7 +281,7 @@ func (c Code) busiestObject(may func(object int64) bool) int64 {
 func (c Code) Totals() Totals {
 	var t Totals
 	for _, r := range c.Rows {
-		t.add(r.totals())
+		t.Add(r.Totals())
 	}
 	return t
 }

@@ -36,6 +36,7 @@ func (r Row) Kernel() string {
 	return strings.TrimSpace(strings.TrimPrefix(r.ISA, ";"))
 }
 
-func (r Row) totals() Totals {
+// Totals are the row's own sums.
+func (r Row) Totals() Totals {
 	return Totals{Hit: r.Hit, Latency: r.Latency, Stall: r.Stall, Idle: r.Idle}
 }

@@ -49,7 +49,7 @@ func (d *Dispatch) Verdict(kernel string) Verdict {
 			continue
 		}
 		v.Ins++
-		v.Totals.add(r.totals())
+		v.Totals.Add(r.Totals())
 		kind := StallType(r.ISA)
 		byType[kind] = satAdd(byType[kind], r.Stall)
 		if r.Mapped() {

@@ -194,7 +194,7 @@ func (w *waveReader) instruction(s *scanner) error {
 	}
 	w.count++
 	w.last = line
-	w.totals.add(Totals{Hit: 1, Latency: duration, Stall: stall})
+	w.totals.Add(Totals{Hit: 1, Latency: duration, Stall: stall})
 	i := w.row(line)
 	if w.observer != nil {
 		w.observer.Instruction(WaveInstruction{Row: i, Time: time, Stall: stall, Duration: duration})
@@ -340,7 +340,7 @@ func (i *Integrity) compare(code Code, parts []*waveReader) {
 	for _, p := range parts {
 		i.Instructions += p.count
 		i.UnknownLines += p.other
-		i.Totals.add(p.totals)
+		i.Totals.Add(p.totals)
 	}
 	for n, r := range code.Rows {
 		var sum lineSums
