@@ -2,6 +2,7 @@ package tools
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"path/filepath"
 	"regexp"
@@ -108,7 +109,7 @@ func completeFacts() envelope.Facts {
 // TestEveryCode builds an error of each code, with much and with nothing known, renders its actions, and validates every call
 // against the input schema of its tool.
 func TestEveryCode(t *testing.T) {
-	served, err := every().Filter(nil, false)
+	served, err := every().Filter(Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,16 +165,20 @@ func TestEveryCode(t *testing.T) {
 
 func TestFilter(t *testing.T) {
 	for name, c := range map[string]struct {
-		sets     []string
-		readOnly bool
-		has      string
-		lacks    string
+		sel   Selection
+		has   string
+		lacks string
 	}{
-		"all":       {nil, false, "flyprof_capture", ""},
-		"read-only": {nil, true, "flyprof_capture_status", "flyprof_capture_cancel"},
-		"analyze":   {[]string{"analyze"}, false, "", "flyprof_capture"},
+		"all":                {Selection{}, "flyprof_capture", ""},
+		"read-only":          {Selection{ReadOnly: true}, "flyprof_capture_status", "flyprof_capture_cancel"},
+		"analyze":            {Selection{Toolsets: []string{"analyze"}}, "", "flyprof_capture"},
+		"some":               {Selection{Only: []string{"flyprof_read", " FLYPROF_TRIAGE"}}, "flyprof_triage", "flyprof_list"},
+		"without some":       {Selection{Except: []string{"flyprof_capture"}}, "flyprof_list", "flyprof_capture"},
+		"except beats only":  {Selection{Only: []string{"flyprof_read", "flyprof_tile"}, Except: []string{"flyprof_read"}}, "flyprof_tile", "flyprof_read"},
+		"only and read-only": {Selection{Only: []string{"flyprof_capture", "flyprof_list"}, ReadOnly: true}, "flyprof_list", "flyprof_capture"},
+		"only and toolsets":  {Selection{Only: []string{"flyprof_capture"}, Toolsets: []string{"analyze"}}, "", "flyprof_capture"},
 	} {
-		served, err := every().Filter(c.sets, c.readOnly)
+		served, err := every().Filter(c.sel)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,8 +188,52 @@ func TestFilter(t *testing.T) {
 		if c.has != "" && !has(c.has) || c.lacks != "" && has(c.lacks) {
 			t.Errorf("%s serves %v", name, served.Tools)
 		}
+		if len(served.Tools)+len(served.LeftOut) != len(every()) {
+			t.Errorf("%s: %d served and %d left out of %d", name, len(served.Tools), len(served.LeftOut), len(every()))
+		}
 	}
-	if _, err := every().Filter([]string{"everything"}, false); envelope.CodeOf(err) != envelope.BadArgs {
-		t.Errorf("an unknown toolset: %v", err)
+}
+
+// TestFilterNames: a name that is not there is named with those that are.
+func TestFilterNames(t *testing.T) {
+	for field, c := range map[string]struct {
+		sel   Selection
+		value string
+		says  string
+	}{
+		"--toolsets":      {Selection{Toolsets: []string{"everything"}}, "everything", "capture"},
+		"--tools":         {Selection{Only: []string{"flyprof_list", "flyprof_captures"}}, "flyprof_captures", "did you mean flyprof_capture?"},
+		"--exclude-tools": {Selection{Except: []string{"status"}}, "status", "did you mean flyprof_capture_status?"},
+	} {
+		_, err := every().Filter(c.sel)
+		var e *envelope.Error
+		if !errors.As(err, &e) || e.Code != envelope.BadArgs || e.Evidence.Field != field || e.Evidence.Value != c.value || len(e.Evidence.ValidNames) == 0 ||
+			!strings.Contains(e.Message+e.Evidence.Allowed, c.says) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// TestActionsOfServedToolsOnly: whichever tool is not served, no error of any code tells to call it, and none is left without an action.
+func TestActionsOfServedToolsOnly(t *testing.T) {
+	for _, out := range every() {
+		served, err := every().Filter(Selection{Except: []string{out.Name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range envelope.Catalogue() {
+			wire := envelope.NewWire("capture", envelope.Reply[struct{}]{}, envelope.Build(row.Code, completeFacts()), served.Renderer())
+			if len(wire.Error.NextActions) == 0 {
+				t.Errorf("%s without %s: no next action", row.Code, out.Name)
+			}
+			for _, a := range wire.Error.NextActions {
+				if a.Tool == out.Name || a.Action == envelope.CallTool && a.Tool == "" {
+					t.Errorf("%s without %s: %+v", row.Code, out.Name, a)
+				}
+				if asks := strings.HasPrefix(a.Reason, out.Name+" is not served"); asks && (a.Action != envelope.AskUser || !strings.Contains(a.Reason, "--exclude-tools")) {
+					t.Errorf("%s without %s: %+v", row.Code, out.Name, a)
+				}
+			}
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -266,33 +267,75 @@ type Served struct {
 	Observe func(tool string, code envelope.Code, took time.Duration)
 }
 
-// Filter picks the tools of the toolsets (none named: all), and under readOnly those that change nothing and start
-// nothing. An unknown toolset is BAD_ARGS with the valid ones.
-func (inv Inventory) Filter(toolsets []string, readOnly bool) (Served, error) {
-	wanted := map[Toolset]bool{}
-	for _, name := range toolsets {
-		set := Toolset(strings.ToLower(strings.TrimSpace(name)))
-		if set != ToolsetCapture && set != ToolsetAnalyze {
-			return Served{}, envelope.Build(envelope.BadArgs, envelope.Facts{
-				Message: fmt.Sprintf("There is no toolset %q.", name),
-				Evidence: envelope.Evidence{Field: "toolsets", Value: name, Allowed: "capture or analyze or both",
-					ValidNames: []string{string(ToolsetCapture), string(ToolsetAnalyze)}, Setting: "--toolsets (FLYPROF_TOOLSETS)"},
-			})
-		}
-		wanted[set] = true
+// Selection says which tools are served. Each field takes tools away.
+type Selection struct {
+	// Toolsets are the sets that are served; none named: all.
+	Toolsets []string
+	// Only are the names of the tools that are served, none named: all; Except are names of tools that are not.
+	Only, Except []string
+	// ReadOnly leaves those that change nothing and start nothing.
+	ReadOnly bool
+}
+
+// Filter picks the tools. A toolset or tool that is not there is BAD_ARGS with those that are.
+func (inv Inventory) Filter(sel Selection) (Served, error) {
+	var names []string
+	for _, t := range inv {
+		names = append(names, t.Name)
+	}
+	sets, err := known("toolset", "--toolsets (FLYPROF_TOOLSETS)", sel.Toolsets, []string{string(ToolsetCapture), string(ToolsetAnalyze)})
+	if err != nil {
+		return Served{}, err
+	}
+	only, err := known("tool", "--tools (FLYPROF_TOOLS)", sel.Only, names)
+	if err != nil {
+		return Served{}, err
+	}
+	except, err := known("tool", "--exclude-tools (FLYPROF_EXCLUDE_TOOLS)", sel.Except, names)
+	if err != nil {
+		return Served{}, err
 	}
 	served := Served{LeftOut: map[request.Verb]LeftOut{}}
 	for _, t := range inv {
+		why := ""
 		switch {
-		case len(wanted) > 0 && !wanted[t.Toolset]:
-			served.LeftOut[t.Verb] = LeftOut{t.Name, fmt.Sprintf("the toolset %s is off (--toolsets)", t.Toolset)}
-		case readOnly && !t.ReadOnly:
-			served.LeftOut[t.Verb] = LeftOut{t.Name, "the server is read-only (--read-only)"}
-		default:
-			served.Tools = append(served.Tools, t)
+		case len(sets) > 0 && !slices.Contains(sets, string(t.Toolset)):
+			why = fmt.Sprintf("the toolset %s is off (--toolsets)", t.Toolset)
+		case len(only) > 0 && !slices.Contains(only, t.Name):
+			why = "it is none of the tools that are served (--tools)"
+		case slices.Contains(except, t.Name):
+			why = "it is left out (--exclude-tools)"
+		case sel.ReadOnly && !t.ReadOnly:
+			why = "the server is read-only (--read-only)"
 		}
+		if why == "" {
+			served.Tools = append(served.Tools, t)
+			continue
+		}
+		served.LeftOut[t.Verb] = LeftOut{t.Name, why}
 	}
 	return served, nil
+}
+
+// known gives the names as they are written here, and BAD_ARGS for one that is not there.
+func known(what, setting string, given, valid []string) ([]string, error) {
+	flag, _, _ := strings.Cut(setting, " ")
+	var out []string
+	for _, name := range given {
+		plain := strings.ToLower(strings.TrimSpace(name))
+		if !slices.Contains(valid, plain) {
+			message := fmt.Sprintf("there is no %s %.100q", what, name)
+			if meant := near.Nearest(name, valid); meant != "" {
+				message += "; did you mean " + meant + "?"
+			}
+			return nil, envelope.Build(envelope.BadArgs, envelope.Facts{
+				Message:  message,
+				Evidence: envelope.Evidence{Field: flag, Value: name, Allowed: strings.Join(valid, ", "), ValidNames: valid, Setting: setting},
+			})
+		}
+		out = append(out, plain)
+	}
+	return out, nil
 }
 
 // ByVerb finds the tool of a verb.

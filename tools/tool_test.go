@@ -22,7 +22,7 @@ type data struct {
 
 // quiet is a host whose log goes nowhere.
 func quiet() Host {
-	served, _ := every().Filter(nil, false)
+	served, _ := every().Filter(Selection{})
 	return Host{Renderer: served.Renderer(), Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 }
 
@@ -158,7 +158,7 @@ func TestPlatform(t *testing.T) {
 
 // TestNotServed: an action of a tool that is left out asks the user and keeps the command line.
 func TestNotServed(t *testing.T) {
-	served, err := every().Filter(nil, true)
+	served, err := every().Filter(Selection{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,8 @@ var settings = []Setting{
 	{Flag: "gpu", Env: "FLYPROF_GPU", Default: "0", Number: true, Help: "default GPU index inside the inherited visible-devices mask"},
 	{Flag: "allow-path", Env: "FLYPROF_ALLOW_PATH", Multi: true, Path: true, Help: "further directory that worktree, cwd and path arguments may name"},
 	{Flag: "toolsets", Env: "FLYPROF_TOOLSETS", Default: "all", Words: true, Help: "toolsets to serve: capture, analyze, all"},
+	{Flag: "tools", Env: "FLYPROF_TOOLS", Words: true, Help: "serve only these tools of the toolsets, separated by commas"},
+	{Flag: "exclude-tools", Env: "FLYPROF_EXCLUDE_TOOLS", Words: true, Help: "tools that are not served, separated by commas"},
 	{Flag: "read-only", Env: "FLYPROF_READ_ONLY", Bool: true, Help: "serve nothing that starts or stops a process"},
 	{Flag: "keep-runs", Env: "FLYPROF_KEEP_RUNS", Bool: true, Help: "let runs finish when the server goes away (default: they are cancelled)"},
 	{Flag: "http", Env: "FLYPROF_HTTP", Address: true, Help: "serve over HTTP at this address in place of stdio: a port, or host:port; a port alone is bound to 127.0.0.1"},
@@ -78,6 +80,8 @@ type Config struct {
 	GPU             int
 	AllowPath       []string
 	Toolsets        []string
+	Tools           []string
+	ExcludeTools    []string
 	ReadOnly        bool
 	KeepRuns        bool
 	HTTP            string
@@ -149,7 +153,7 @@ func Resolve(getenv func(string) string, sources ...Source) (Config, error) {
 	c := Config{
 		Config: r.one(configFlag), Worktree: r.one("worktree"), Python: r.one("python"), Rocprofv3: r.one("rocprofv3"), ATTLibraryPath: r.many("att-library-path"),
 		RunsDir: r.one("runs-dir"), Recipes: r.one("recipes"), GPU: r.number("gpu", 0, 255), AllowPath: r.many("allow-path"),
-		Toolsets: r.words("toolsets"), ReadOnly: r.boolean("read-only"), KeepRuns: r.boolean("keep-runs"), LockDir: r.one("lock-dir"),
+		Toolsets: r.words("toolsets"), Tools: r.words("tools"), ExcludeTools: r.words("exclude-tools"), ReadOnly: r.boolean("read-only"), KeepRuns: r.boolean("keep-runs"), LockDir: r.one("lock-dir"),
 		HTTP: r.one("http"), HTTPTokenFile: r.one("http-token-file"), HTTPAllowHost: r.many("http-allow-host"), HTTPAllowOrigin: r.many("http-allow-origin"),
 		HTTPCert: r.one("http-cert"), HTTPKey: r.one("http-key"),
 		GPUInUse:   r.oneOf("gpu-in-use", "warn", "refuse"),

@@ -94,7 +94,7 @@ func completeSettings(root *cobra.Command) {
 		"worktree": directories, "att-library-path": directories, "runs-dir": directories, "allow-path": directories, "lock-dir": directories, "replay": directories,
 		"python": files(), "rocprofv3": files(), "recipes": files("json"), "config": files("toml"), "log-file": files(),
 		"http-token-file": files(), "http-cert": files(), "http-key": files(), "gpu-in-use": fixed("warn", "refuse"),
-		"toolsets": fixed("capture", "analyze", "all"), "log-level": fixed("debug", "info", "warn", "error"), "simulate": fixed("gfx950", "gfx942"),
+		"toolsets": fixed("capture", "analyze", "all"), "tools": toolNames, "exclude-tools": toolNames, "log-level": fixed("debug", "info", "warn", "error"), "simulate": fixed("gfx950", "gfx942"),
 		"fault": faults,
 	}
 	for _, s := range config.Settings() {
@@ -127,6 +127,16 @@ func files(extensions ...string) completer {
 
 func fixed(words ...string) completer {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// toolNames offers the next name of a list.
+func toolNames(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndexByte(typed, ',')+1]
+	var out []cobra.Completion
+	for _, t := range tools.All(tools.Deps{}) {
+		out = append(out, cobra.CompletionWithDesc(before+t.Name, t.Title))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
 func codes(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -81,7 +81,7 @@ func newApp(c config.Config, log *slog.Logger) (*app, error) {
 	a.all = tools.All(tools.Deps{
 		Runs: a.service, Worktrees: prepare, Triage: triage.Service{Store: store, Resolve: a.resolve}, Doctor: a.doctor(prepare, store), Resources: a.source, Progress: progress, Arch: c.Simulate,
 	})
-	if a.served, err = a.all.Filter(toolsets(c), c.ReadOnly); err != nil {
+	if a.served, err = a.all.Filter(tools.Selection{Toolsets: toolsets(c), Only: c.Tools, Except: c.ExcludeTools, ReadOnly: c.ReadOnly}); err != nil {
 		return nil, err
 	}
 	a.prompts = &prompts.Prompts{Served: a.served, Worktrees: prepare, Source: a.source, Log: log}

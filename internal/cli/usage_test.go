@@ -61,6 +61,8 @@ func TestMisuse(t *testing.T) {
 		"no argument":           {mcpProgram, []string{"status", "--simulate", "--runs-dir", t.TempDir()}, "run_id", "missing", ""},
 		"read-only":             {mcpProgram, []string{"capture", "softmax", "--read-only", "--simulate", "--runs-dir", t.TempDir()}, "--read-only", "starts or stops processes", ""},
 		"toolset":               {mcpProgram, []string{"list", "--toolsets", "captures"}, "--toolsets", "capture, analyze, all", ""},
+		"tool":                  {mcpProgram, []string{"list", "--tools", "flyprof_lst", "--simulate", "--runs-dir", t.TempDir()}, "--tools", "did you mean flyprof_list?", ""},
+		"tool, excluded":        {mcpProgram, []string{"list", "--exclude-tools", "capture", "--simulate", "--runs-dir", t.TempDir()}, "--exclude-tools", "flyprof_capture_status", ""},
 		"log file":              {mcpProgram, []string{"list", "--log-file", "/nowhere/at/all"}, "--log-file", "can be written", ""},
 
 		"drop-in, no server":      {dropInProgram, []string{"serve"}, "verb", "there is no verb", ""},
