@@ -36,6 +36,9 @@ func (s State) Ended() bool {
 	return s == Done || s == Failed || s == Cancelled || s == Interrupted
 }
 
+// Known says that it is one of the states.
+func (s State) Known() bool { return s == Queued || s == Running || s.Ended() }
+
 // OnServerExit is what a run does when the server that started it goes away.
 type OnServerExit string
 

@@ -21,9 +21,10 @@ type captureView struct {
 	// Facts are what the worktree says of the kernel, in sentences; Unlisted why nothing is known of it.
 	Facts    []string
 	Unlisted string
-	// Form says which shape the test takes; NoShape that it takes none.
-	Form    string
-	NoShape bool
+	// Blocked says why it cannot be captured as it stands.
+	Blocked string
+	// Form says which shape the test takes.
+	Form string
 	// Advice is what the arithmetic says of the shape, Enlarge the capture with a shape that is likely to be traced.
 	Advice  []string
 	Enlarge *request.Capture
@@ -47,10 +48,11 @@ func (p *Prompts) captureKernel(ctx context.Context, args map[string]string) (an
 		v.Capture.GPU, v.Doctor.GPU = &gpu, &gpu
 	}
 	tree, list, err := p.Worktrees.List(ctx, "")
-	switch e := envelope.As(err); {
+	switch {
 	case err != nil && ctx.Err() != nil:
 		return answer{}, ctx.Err()
 	case err != nil:
+		e := envelope.As(err)
 		v.Unlisted = fmt.Sprintf("%s: %s", e.Code, quote(e.Message))
 	default:
 		if err := p.know(&v, tree, list); err != nil {
@@ -69,6 +71,9 @@ func (p *Prompts) captureKernel(ctx context.Context, args map[string]string) (an
 	return answer{description: "Capture " + quote(v.Kernel), text: text}, err
 }
 
+// maxTileKernel is the longest name that flyprof_tile takes, in bytes.
+const maxTileKernel = 200
+
 // placeholderRun stands for the id that the answer of the capture brings: the one value that cannot be known before.
 const placeholderRun = "<data.run_id>"
 
@@ -78,13 +83,12 @@ func (p *Prompts) know(v *captureView, tree *worktree.Tree, list *worktree.Listi
 	if err != nil {
 		return refusal("kernel", v.Kernel, nil, err)
 	}
-	_, err = tree.Invocation(k, worktree.InvocationRequest{Shape: v.Shape})
-	switch e := envelope.As(err); {
-	case err == nil:
-	case e.Code == envelope.ShapeNotBound || e.Evidence.Field == "shape":
-		return refusal("shape", v.Shape, []string{k.Shape.Form}, err)
-	default:
-		v.Facts = append(v.Facts, fmt.Sprintf("It cannot be captured as it stands: %s: %s Tell the user, and do not try to get around it.", e.Code, quote(e.Message)))
+	if _, err = tree.Invocation(k, worktree.InvocationRequest{Shape: v.Shape}); err != nil {
+		e := envelope.As(err)
+		if e.Code == envelope.ShapeNotBound || e.Evidence.Field == "shape" {
+			return refusal("shape", v.Shape, []string{k.Shape.Form}, err)
+		}
+		v.Blocked = fmt.Sprintf("%s: %s", e.Code, quote(e.Message))
 	}
 	v.Facts = append(v.Facts, fmt.Sprintf("Its test is %s, of the category %s; its recipe is %s.", quote(k.TestFile), k.Category, map[string]string{
 		worktree.FromRegistry: "a curated one", worktree.Synthesized: "made from the test, which is as good",
@@ -95,10 +99,9 @@ func (p *Prompts) know(v *captureView, tree *worktree.Tree, list *worktree.Listi
 	if len(k.ArchGates) > 0 {
 		v.Facts = append(v.Facts, "The test skips itself on some GPUs: "+quote(strings.Join(k.ArchGates, "; ")))
 	}
-	v.Form, v.NoShape = k.Shape.Form, k.Shape.Kind == worktree.BindNone
-	v.Tile = &request.Tile{Kernel: k.Name, Shape: v.Shape}
-	if v.NoShape || len(k.Name) > 200 {
-		v.Tile = nil
+	v.Form = k.Shape.Form
+	if k.Shape.Kind != worktree.BindNone && len(k.Name) <= maxTileKernel {
+		v.Tile = &request.Tile{Kernel: k.Name, Shape: v.Shape}
 	}
 	return nil
 }

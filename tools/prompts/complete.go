@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/runs"
 	"github.com/flyprof/flyprof-mcp/resources"
 )
@@ -101,7 +102,12 @@ func (p *Prompts) run(value string) (runs.Run, error) {
 	if err == nil {
 		return r, nil
 	}
-	return r, refusal("run", value, p.Source.Runs(), err)
+	there := p.Source.Runs()
+	e := envelope.As(err)
+	if e.Code != envelope.RunNotFound {
+		return r, err // it is there, and damaged
+	}
+	return r, refuse("run", value, there, "run %s: %s: %s. %s", quote(value), e.Code, visible(e.Message), thereIs(there))
 }
 
 // about says what a run is, for lists.

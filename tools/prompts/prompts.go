@@ -167,23 +167,26 @@ func thereIs(available []string) string {
 	return "There are: " + strings.Join(quoted, ", ") + more + "."
 }
 
-// refusal turns an error of core about an argument into one of the prompt.
+// refusal turns an error of core about an argument into one of the prompt. Where no choices are given the error's own are named.
 func refusal(argument, value string, available []string, err error) error {
 	e := envelope.As(err)
 	if e.Code == envelope.Internal {
 		return err
 	}
-	for _, c := range e.Candidates {
-		available = append(available, c.Kernel)
-	}
-	if len(available) == 0 {
-		available = e.Evidence.ValidNames
-	}
-	allowed := ""
+	message := fmt.Sprintf("%s %s: %s: %s", argument, quote(value), e.Code, visible(e.Message))
 	if e.Evidence.Allowed != "" {
-		allowed = "; allowed: " + e.Evidence.Allowed
+		message += "; allowed: " + visible(e.Evidence.Allowed)
 	}
-	return refuse(argument, value, available, "%s %s: %s: %s%s. %s", argument, quote(value), e.Code, visible(e.Message), visible(allowed), thereIs(available))
+	if available == nil {
+		for _, c := range e.Candidates {
+			available = append(available, c.Kernel)
+		}
+		if available == nil {
+			available = e.Evidence.ValidNames
+		}
+		message += ". " + thereIs(available)
+	}
+	return refuse(argument, value, available, "%s", message)
 }
 
 // listing holds the names of the worktree's kernels for a moment: completion asks for them with every key.

@@ -65,7 +65,7 @@ func (p *Prompts) look(ctx context.Context, value string) (runView, answer, erro
 	uri := "flyprof://runs/" + r.ID
 	raw, err := p.Source.Envelope(ctx, r.ID)
 	if err != nil {
-		return runView{}, answer{}, refusal("run", value, nil, err)
+		return runView{}, answer{}, err
 	}
 	v := runView{
 		ID: r.ID, Kernel: r.Request.Kernel, Shape: r.Request.Shape,
@@ -78,12 +78,18 @@ func (p *Prompts) look(ctx context.Context, value string) (runView, answer, erro
 		v.D = *v.Data
 	}
 	// The envelope is newer than what was read before it.
-	if v.State = v.D.State; v.State == "" {
+	if v.State = v.D.State; !v.State.Known() {
 		v.State = r.State
+	}
+	if !v.State.Known() {
+		return runView{}, answer{}, p.Source.Store.Damaged(r.ID, "run.json", "its state is none")
 	}
 	v.Ended = v.State.Ended()
 	actions := v.NextActions
 	if v.Error != nil {
+		if _, ok := envelope.Lookup(v.Error.Code); !ok { // written by another version
+			v.Error.Code = envelope.Internal
+		}
 		v.Empty = v.Error.Code == envelope.EmptyATT
 		v.Evidence = compact(v.Error.Evidence, 1500)
 		actions = v.Error.NextActions
@@ -127,10 +133,10 @@ func facts(v runView) []string {
 			text += ", shape " + quote(tag.t.Shape)
 		}
 		if g := tag.t.Grid; g != nil {
-			text += fmt.Sprintf(", %d workgroups (%s)", g.Workgroups, visible(g.Source))
+			text += fmt.Sprintf(", %d workgroups (%s)", g.Workgroups, quote(g.Source))
 		}
 		if e := tag.t.Error; e != nil {
-			text += fmt.Sprintf(", %s: %s", e.Code, quote(e.Message))
+			text += fmt.Sprintf(", %s: %s", quote(string(e.Code)), quote(e.Message))
 		}
 		if tag.t.Why != "" {
 			text += ", " + quote(tag.t.Why)
@@ -146,7 +152,7 @@ func facts(v runView) []string {
 		}
 	}
 	for _, w := range v.Warnings {
-		say("Warning %s: %s", w.Code, quote(w.Message))
+		say("Warning %s: %s", quote(w.Code), quote(w.Message))
 	}
 	if pr := d.Provenance; pr != nil {
 		if pr.Arch != "" {
@@ -196,7 +202,7 @@ func (p *Prompts) explain(ctx context.Context, args map[string]string) (answer, 
 	}
 	if v.Trace != nil {
 		p.traceFiles(&v)
-		if name := v.D.RecipeKernel; name != "" && len(name) <= 200 && v.Trace.Shape != "" {
+		if name := v.D.RecipeKernel; name != "" && len(name) <= maxTileKernel && v.Trace.Shape != "" {
 			v.Tile = &request.Tile{Kernel: name, Shape: v.Trace.Shape}
 		}
 	}
