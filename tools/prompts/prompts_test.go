@@ -50,7 +50,7 @@ func newBench(t testing.TB, readOnly bool, worktree string) bench {
 	service := &capture.Service{Store: store, Log: log}
 	source := &resources.Source{Store: store, Texts: resources.Texts()}
 	b := bench{store: store, all: tools.All(tools.Deps{Runs: service, Worktrees: prepare, Resources: source, Arch: "gfx950"})}
-	served, err := b.all.Filter(nil, readOnly)
+	served, err := b.all.Filter(tools.Selection{ReadOnly: readOnly})
 	if err != nil {
 		t.Fatal(err)
 	}
