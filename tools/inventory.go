@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 
+	"github.com/flyprof/flyprof-mcp/core/artifact"
 	"github.com/flyprof/flyprof-mcp/core/capture"
 	"github.com/flyprof/flyprof-mcp/core/doctor"
 	"github.com/flyprof/flyprof-mcp/core/envelope"
@@ -21,6 +22,8 @@ type Deps struct {
 	Doctor func(ctx context.Context, in request.Doctor) (envelope.Reply[doctor.Data], error)
 	// Triage explains failures.
 	Triage triage.Service
+	// Traces finds the trace of a run or a directory.
+	Traces artifact.Finder
 	// Texts and files to read.
 	Resources *resources.Source
 	// Progress gives the function that tells the caller in ctx how far a long call is; nil where nobody is told.
@@ -35,5 +38,6 @@ func All(d Deps) Inventory {
 		doctorTool(d), listTool(d), tileTool(d),
 		captureTool(d), statusTool(d), cancelTool(d),
 		triageTool(d), readTool(d),
+		bubblesTool(d), mapTool(d),
 	}
 }

@@ -355,6 +355,9 @@ func (d *driver) relative(path string) string {
 // successActions are what to do after a good capture.
 func (d *driver) successActions() []envelope.Action {
 	var acts []envelope.Action
+	if big, small := d.data.Tags.Big, d.data.Tags.Small; big != nil && big.KeptDir != "" || small != nil && small.KeptDir != "" {
+		acts = append(acts, envelope.Action{Kind: envelope.CallTool, Args: request.Bubbles{RunID: d.run.ID}, Reason: "says where the waves stalled and for what", Confidence: envelope.High})
+	}
 	if t := d.data.Tags.Big; t != nil && t.KeptDir != "" {
 		acts = append(acts, envelope.Action{Kind: envelope.ReadResource, URI: "flyprof://files/" + d.run.ID + "/" + t.KeptDir + "/code.json", Reason: "the instructions with hitcount, latency, stall and idle"})
 	}

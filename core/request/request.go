@@ -22,6 +22,8 @@ const (
 	VerbCancel  Verb = "cancel"
 	VerbTriage  Verb = "triage"
 	VerbRead    Verb = "read"
+	VerbBubbles Verb = "bubbles"
+	VerbMap     Verb = "map"
 )
 
 // Args is implemented by the argument struct of each verb.
@@ -114,6 +116,35 @@ type Read struct {
 	Limit  int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=20000" jsonschema_description:"Characters per page (with no uri: entries); default 20000 (with no uri 100)."`
 }
 
+// Bubbles asks where the waves of a trace stalled.
+type Bubbles struct {
+	RunID    string `json:"run_id,omitempty" jsonschema:"maxLength=200" jsonschema_description:"A run of this server; give this or path."`
+	Path     string `json:"path,omitempty" jsonschema:"maxLength=4096" jsonschema_description:"A directory with a trace on the server's host: a ui_output directory or a folder or a bundle."`
+	Tag      string `json:"tag,omitempty" jsonschema:"enum=small,enum=big" jsonschema_description:"Which trace of the run; default big where there is one."`
+	CodeLine *int64 `json:"code_line,omitempty" jsonschema:"minimum=0" jsonschema_description:"Show this one instruction (its LineNumber) in place of the hot ones."`
+	Limit    int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=200" jsonschema_description:"Hot instructions and source lines per answer; default 10."`
+	Offset   int    `json:"offset,omitempty" jsonschema:"minimum=0,maximum=10000000" jsonschema_description:"How many of them to pass over."`
+}
+
+// Map asks which instructions belong to which source lines.
+type Map struct {
+	RunID      string `json:"run_id,omitempty" jsonschema:"maxLength=200" jsonschema_description:"A run of this server; give this or path."`
+	Path       string `json:"path,omitempty" jsonschema:"maxLength=4096" jsonschema_description:"A directory with a trace on the server's host: a ui_output directory or a folder or a bundle."`
+	Tag        string `json:"tag,omitempty" jsonschema:"enum=small,enum=big" jsonschema_description:"Which trace of the run; default big where there is one."`
+	SourceLine string `json:"source_line,omitempty" jsonschema:"maxLength=4096" jsonschema_description:"file or file:12 or file:10-20 or 12 or 10-20; a file is a whole path or its last elements."`
+	CodeLine   *int64 `json:"code_line,omitempty" jsonschema:"minimum=0" jsonschema_description:"LineNumber of an instruction."`
+	Address    string `json:"address,omitempty" jsonschema:"maxLength=32,pattern=^(0[xX][0-9a-fA-F]+|[0-9]+)$" jsonschema_description:"Virtual address such as 0x1a40."`
+	Class      string `json:"class,omitempty" jsonschema:"maxLength=40" jsonschema_description:"Class such as valu or mfma or vmem_load or lds or wait; or a counter such as vmcnt."`
+	Limit      int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=200" jsonschema_description:"Instructions per answer; default 10."`
+	Offset     int    `json:"offset,omitempty" jsonschema:"minimum=0,maximum=10000000" jsonschema_description:"Instructions to pass over."`
+}
+
+// Verb implements Args.
+func (Bubbles) Verb() Verb { return VerbBubbles }
+
+// Verb implements Args.
+func (Map) Verb() Verb { return VerbMap }
+
 // Verb implements Args.
 func (Doctor) Verb() Verb { return VerbDoctor }
 
@@ -156,6 +187,8 @@ var readers = map[Verb]func([]byte) (Args, error){
 	VerbCancel:  read[Cancel],
 	VerbTriage:  read[Triage],
 	VerbRead:    read[Read],
+	VerbBubbles: read[Bubbles],
+	VerbMap:     read[Map],
 }
 
 func read[A Args](raw []byte) (Args, error) {
