@@ -77,6 +77,9 @@ func (s *Source) contents(ctx context.Context, uri string, log *slog.Logger) ([]
 		log.DebugContext(ctx, "a resource cannot be read", "uri", uri, "err", err)
 		return nil, Refusal(ctx, uri, err)
 	}
+	if _, builtIn := s.text(uri); builtIn && page.NextOffset == 0 {
+		return []mcp.ResourceContents{mcp.TextResourceContents{URI: uri, MIMEType: page.MIME, Text: page.Text}}, nil
+	}
 	meta := map[string]any{metaSize: page.Size, metaOffset: page.Offset}
 	for key, n := range map[string]int64{metaNext: page.NextOffset, metaLine: page.Line, metaNextLine: page.NextLine} {
 		if n != 0 {
@@ -131,9 +134,9 @@ func (s *Source) Hook(h *server.Hooks) {
 		res.Resources, res.NextCursor = s.pageOfList(res.Resources, string(after))
 		cacheFor(ctx, &res.CacheableResult, ttlList)
 	})
-	h.AddAfterReadResource(func(ctx context.Context, _ any, _ *mcp.ReadResourceRequest, res *mcp.ReadResourceResult) {
+	h.AddAfterReadResource(func(ctx context.Context, _ any, req *mcp.ReadResourceRequest, res *mcp.ReadResourceResult) {
 		ttl := int64(ttlRunning)
-		if len(res.Contents) == 1 && metaOf(res.Contents[0])[metaImmutable] == true {
+		if _, builtIn := s.text(req.Params.URI); builtIn || len(res.Contents) == 1 && metaOf(res.Contents[0])[metaImmutable] == true {
 			ttl = ttlImmutable
 		}
 		cacheFor(ctx, &res.CacheableResult, ttl)
