@@ -31,7 +31,7 @@ func TestCompleteTemplates(t *testing.T) {
 	newest := l.create(t, "vec_add").ID
 	run := map[string]string{"run": l.id}
 	const file, log = "flyprof://files/{run}/{+path}{?offset,limit,line,lines}", "flyprof://logs/{run}/{name}{?offset,limit,line,lines}"
-	if got := l.complete(t, "flyprof://runs/{run}{?offset,limit}", "run", "", nil); !slices.Equal(got.Values, l.Runs()) || !slices.Contains(got.Values, newest) || slices.Contains(got.Values, linkedRun) || got.Total != 2 {
+	if got := l.complete(t, "flyprof://runs/{run}{?offset,limit,line,lines}", "run", "", nil); !slices.Equal(got.Values, l.Runs()) || !slices.Contains(got.Values, newest) || slices.Contains(got.Values, linkedRun) || got.Total != 2 {
 		t.Errorf("%+v, want the runs, the newest first", got)
 	}
 	for _, c := range []struct {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -27,15 +28,22 @@ type template struct {
 
 // templates are the families. Their prefixes are disjoint: the library takes any template that matches.
 var templates = []template{
-	{"flyprof://runs/{run}{?offset,limit}", "run", "Envelope of a run: what flyprof_capture answered or would answer now", "application/json",
-		map[string]chooser{"run": chooseRun, "offset": nil, "limit": nil}},
-	{"flyprof://runs/{run}/files{?offset,limit}", "run-files", "Manifest of a run: every file with its size and URI", "application/json",
-		map[string]chooser{"run": chooseRun, "offset": nil, "limit": nil}},
-	{"flyprof://files/{run}/{+path}{?offset,limit,line,lines}", "run-file", "A file of a run: traces, job files, CSVs; at most 256 KiB a read", "",
-		map[string]chooser{"run": chooseRun, "path": chooseFile, "offset": nil, "limit": nil, "line": nil, "lines": nil}},
-	{"flyprof://logs/{run}/{name}{?offset,limit,line,lines}", "run-log", "Log of one step of a run; ?line=-50 gives its last 50 lines", "text/plain",
-		map[string]chooser{"run": chooseRun, "name": chooseLog, "offset": nil, "limit": nil, "line": nil, "lines": nil}},
+	{"flyprof://runs" + pageQuery, "runs-page", "A page of the index of runs", "application/json", paged(nil)},
+	{"flyprof://runs/{run}" + pageQuery, "run", "Envelope of a run: what flyprof_capture answered or would answer now", "application/json", paged(map[string]chooser{"run": chooseRun})},
+	{"flyprof://runs/{run}/files" + pageQuery, "run-files", "Manifest of a run: every file with its size and URI", "application/json", paged(map[string]chooser{"run": chooseRun})},
+	{"flyprof://files/{run}/{+path}" + pageQuery, "run-file", "A file of a run: traces, job files, CSVs; at most 256 KiB a read", "", paged(map[string]chooser{"run": chooseRun, "path": chooseFile})},
+	{"flyprof://logs/{run}/{name}" + pageQuery, "run-log", "Log of one step of a run; ?line=-50 gives its last 50 lines", "text/plain", paged(map[string]chooser{"run": chooseRun, "name": chooseLog})},
 	{"skill://{skill}/{+file}", "skill-file", "A file of an Agent Skill", "", map[string]chooser{"skill": chooseSkill, "file": chooseSkillFile}},
+}
+
+// pageQuery says which part of a resource is wanted.
+const pageQuery = "{?offset,limit,line,lines}"
+
+// paged adds the variables of pageQuery, which are numbers.
+func paged(complete map[string]chooser) map[string]chooser {
+	out := map[string]chooser{"offset": nil, "limit": nil, "line": nil, "lines": nil}
+	maps.Copy(out, complete)
+	return out
 }
 
 // Register adds the resources and templates to an MCP server. Runs come and go: the newest are added to each list as it is asked for

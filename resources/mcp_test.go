@@ -151,7 +151,8 @@ func TestTemplatesAreDisjoint(t *testing.T) {
 		return fit
 	}
 	uris := map[string]string{
-		"flyprof://runs":                                                   "",
+		"flyprof://runs":                                                   "runs-page",
+		"flyprof://runs?offset=3":                                          "runs-page",
 		"flyprof://runs/" + l.id:                                           "run",
 		"flyprof://runs/" + l.id + "?offset=3":                             "run",
 		"flyprof://runs/" + l.id + "/files":                                "run-files",
@@ -178,8 +179,8 @@ func TestTemplatesAreDisjoint(t *testing.T) {
 		}
 	}
 	for _, d := range call(t, srv, "resources/list", map[string]any{}).Result.Resources {
-		// A skill's file is found as a resource before a template is asked.
-		if fit := matching(d.URI); len(fit) != 0 && !strings.HasPrefix(d.URI, "skill://") && !strings.HasPrefix(d.URI, "flyprof://runs/") {
+		// A skill's file and the index are found as resources before a template is asked.
+		if fit := matching(d.URI); len(fit) != 0 && !strings.HasPrefix(d.URI, "skill://") && !strings.HasPrefix(d.URI, "flyprof://runs") {
 			t.Errorf("the resource %s is a %v, too", d.URI, fit)
 		}
 	}
@@ -275,7 +276,7 @@ func TestNotFound(t *testing.T) {
 				t.Errorf("%s in %q: %+v", query, version, r.Error)
 			}
 		}
-		for _, uri := range []string{"flyprof://runs", "flyprof://runs/" + l.id, "flyprof://runs/" + l.id + "/files", "flyprof://logs/" + l.id + "/in.log?offset=1", "flyprof://reference/rocprofv3-quirks"} {
+		for _, uri := range []string{"flyprof://runs", "flyprof://runs/" + l.id, "flyprof://runs/" + l.id + "/files", "flyprof://logs/" + l.id + "/in.log?offset=1", "flyprof://reference/rocprofv3-quirks", "flyprof://runs?limit=4&offset=1", "flyprof://runs/" + l.id + "?lines=1&limit=9&line=1"} {
 			if r := call(t, srv, "resources/read", of(version, map[string]any{"uri": uri})); r.Error != nil {
 				t.Errorf("%s in %q: %+v", uri, version, r.Error)
 			}

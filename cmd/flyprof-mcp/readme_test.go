@@ -10,6 +10,7 @@ import (
 
 	"github.com/flyprof/flyprof-mcp/core/config"
 	"github.com/flyprof/flyprof-mcp/tools"
+	"github.com/flyprof/flyprof-mcp/tools/prompts"
 )
 
 var update = flag.Bool("update", false, "rewrite the generated parts of the README")
@@ -22,7 +23,7 @@ func TestReadmeGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := string(before)
-	for name, table := range map[string]string{"tools": toolTable(tools.All(tools.Deps{})), "settings": settingTable()} {
+	for name, table := range map[string]string{"tools": toolTable(tools.All(tools.Deps{})), "prompts": promptTable(), "settings": settingTable()} {
 		if after, err = replacePart(after, name, table); err != nil {
 			t.Fatal(err)
 		}
@@ -60,6 +61,23 @@ func toolTable(inv tools.Inventory) string {
 		}
 		first, _, _ := strings.Cut(tool.Description, "\n")
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", tool.Name, first, tool.Toolset, readOnly)
+	}
+	return b.String()
+}
+
+// promptTable has one row for each prompt: its name with its arguments, and its description.
+func promptTable() string {
+	var b strings.Builder
+	b.WriteString("| prompt | does |\n|---|---|\n")
+	for _, p := range prompts.All() {
+		var args []string
+		for _, a := range p.Arguments {
+			if !a.Required {
+				a.Name += "?"
+			}
+			args = append(args, a.Name)
+		}
+		fmt.Fprintf(&b, "| `%s(%s)` | %s |\n", p.Name, strings.Join(args, ", "), p.Description)
 	}
 	return b.String()
 }
