@@ -34,13 +34,7 @@ type completer = cobra.CompletionFunc
 func (v *verb) complete(cmd *cobra.Command, args map[string]property) {
 	cmd.ValidArgsFunction = noFiles
 	if positional := tools.Positional(v.tool.Verb); positional != "" {
-		offer := v.values(positional)
-		cmd.ValidArgsFunction = func(cmd *cobra.Command, given []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			if len(given) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return offer(cmd, given, typed)
-		}
+		cmd.ValidArgsFunction = firstOnly(v.values(positional))
 	}
 	for _, name := range v.names {
 		offer := v.values(name)
@@ -57,6 +51,16 @@ func (v *verb) complete(cmd *cobra.Command, args map[string]property) {
 		for _, row := range dropInFor(v.tool.Verb) {
 			offerFor(cmd, row.name, noFiles)
 		}
+	}
+}
+
+// firstOnly offers for the one argument that a command takes, and nothing after it.
+func firstOnly(offer completer) completer {
+	return func(cmd *cobra.Command, given []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(given) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return offer(cmd, given, typed)
 	}
 }
 

@@ -52,6 +52,7 @@ func TestCompletion(t *testing.T) {
 		"runs":              {append(real, "status", ""), newest, keepOrder},
 		"runs to retry":     {append(real, "capture", "softmax", "--retry-of", ""), newest, keepOrder},
 		"runs to triage":    {append(real, "triage", "--run-id", ""), newest, keepOrder},
+		"runs to export":    {append(real, "export", ""), newest, keepOrder},
 		"tags":              {[]string{"capture", "softmax", "--tag", ""}, []string{"small", "big", "both"}, noFile},
 		"targets":           {[]string{"capture", "softmax", "--target="}, []string{"flydsl", "baseline"}, noFile},
 		"formats":           {[]string{"list", "-f", ""}, []string{"json", "line", "table"}, noFile},

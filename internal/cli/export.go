@@ -62,6 +62,9 @@ func (c *caller) exportCommand() *cobra.Command {
 	cmd.Flags().StringVar(&tag, "tag", "", "which trace of the run: big or small; default big where there is one")
 	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write, - for standard output; default a name from the trace in the working directory")
 	cmd.Flags().BoolVar(&force, "force", false, "write over a file that is there")
+	cmd.ValidArgsFunction = firstOnly(c.runIDs)
+	offerFor(cmd, "format", fixed(names...))
+	offerFor(cmd, "tag", fixed("big", "small"))
 	return cmd
 }
 
