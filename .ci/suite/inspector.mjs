@@ -47,7 +47,7 @@ const calls = [
 const refused = [
   [["tools/call", "--tool-name", "flyprof_tile", "--tool-arg", "kernel=softmax", "shape=8192,cats"], /BAD_ARGS/],
   [["tools/call", "--tool-name", "no_such_tool"], /no_such_tool/],
-  [["resources/read", "--uri", "flyprof://files/../../etc/passwd"], /flyprof:\/\/files|not/i],
+  [["resources/read", "--uri", "flyprof://files/../../etc/passwd"], /RUN_NOT_FOUND/],
   [["prompts/get", "--prompt-name", "capture_kernel"], /kernel/],
 ];
 

@@ -1,11 +1,11 @@
-// Drives the server with the MCP client of the TypeScript SDK: doctor, list, capture, status, read.
-// Usage: node client.mjs <flyprof-mcp> <runs directory>
+// Walks the runbook with the client of the TypeScript SDK, for every kernel of the demo worktree: doctor, list, capture, status, read.
+// Usage: node runbook.mjs <flyprof-mcp> <runs directory>
 import assert from "node:assert/strict";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 
 const [command, runs] = process.argv.slice(2);
-const transport = new StdioClientTransport({ command, args: ["--simulate", "--runs-dir", runs], stderr: "inherit" });
+const transport = new StdioClientTransport({ command, args: ["--simulate", "--runs-dir", runs, "--log-level", "warn"], stderr: "inherit" });
 const client = new Client({ name: "flyprof-ci", version: "1" });
 await client.connect(transport);
 

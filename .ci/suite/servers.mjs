@@ -7,6 +7,7 @@ import http from "node:http";
 export async function start(command, args, env = {}) {
   const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
   const ended = once(child, "exit");
+  process.on("exit", () => child.kill("SIGKILL")); // none outlives a suite that failed
   let said = "";
   const url = await new Promise((resolve, reject) => {
     const hear = (part) => {
