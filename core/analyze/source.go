@@ -114,7 +114,7 @@ func parseSource(text string) (sourceFilter, error) {
 const maxSourceText = 4096
 
 func isLines(s string) bool {
-	return strings.Trim(s, "0123456789-") == "" && s != "" && s[0] != '-'
+	return strings.Trim(s, "0123456789-") == ""
 }
 
 func badSource(text string) error {
