@@ -28,10 +28,17 @@ type dropInFlag struct {
 
 const ownDirectory = "each run gets a directory of its own below --runs-dir, named in data.run_id: set --runs-dir, and go on with the run_id"
 
+// captures are the verbs that make runs or need none, analyses those that read a trace.
+var (
+	captures = []request.Verb{request.VerbDoctor, request.VerbList, request.VerbTile, request.VerbCapture, request.VerbStatus, request.VerbCancel, request.VerbTriage, request.VerbRead}
+	analyses = []request.Verb{request.VerbBubbles, request.VerbMap}
+)
+
 var dropInFlags = []dropInFlag{
 	{name: "timeout", verbs: []request.Verb{request.VerbCapture}, means: "timeout_s"},
 	{name: "refresh", verbs: []request.Verb{request.VerbList}, plain: true, always: "every list reads the worktree anew"},
-	{name: "bundle", instead: ownDirectory},
+	{name: "bundle", verbs: analyses, means: "path"},
+	{name: "bundle", verbs: captures, instead: ownDirectory},
 	{name: "out", instead: ownDirectory},
 	{name: "examples-dir", instead: "nothing is copied out: the files of a run stay in its directory below --runs-dir, and `read flyprof://runs/RUN_ID/files` lists them"},
 	{name: "arch", verbs: []request.Verb{request.VerbCapture, request.VerbList}, instead: "the architecture is that of the GPU (--gpu); doctor and tile take --arch"},
@@ -55,8 +62,6 @@ func captureCounters(kernel string) request.Args {
 var dropInVerbs = map[string]dropInVerb{
 	"run":      {instead: "doctor, tile and capture KERNEL --tag both --with-pmc, one after the other", call: captureAll},
 	"counters": {instead: "capture KERNEL --with-pmc, which answers them in data.pmc", call: captureCounters},
-	"bubbles":  {instead: "the stall figures of capture (data.tags.big), and the trace's files, which `read flyprof://runs/RUN_ID/files` lists"},
-	"map":      {instead: "the trace's code.json, which `read flyprof://runs/RUN_ID/files` lists: each row of it has its source line"},
 	"report":   {instead: "the envelope of the run: status RUN_ID"},
 	"bundle":   {instead: "the run's own directory below --runs-dir, whose files `read flyprof://runs/RUN_ID/files` lists"},
 	"diff":     {instead: "the envelopes of the two runs: status RUN_ID"},
