@@ -15,6 +15,7 @@ import (
 	"github.com/flyprof/flyprof-mcp/core/att"
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/request"
+	"github.com/flyprof/flyprof-mcp/core/rocprof"
 	"github.com/flyprof/flyprof-mcp/core/runs"
 )
 
@@ -89,6 +90,27 @@ func (f Finder) Find(ctx context.Context, runID, path, tag string) (Trace, error
 		return Trace{}, err
 	}
 	return inDirectory(ctx, dir, tag)
+}
+
+// FindCounters gives what Find does, and for a directory without a trace the counter files in it.
+func (f Finder) FindCounters(ctx context.Context, runID, path, tag string) (Trace, error) {
+	t, err := f.Find(ctx, runID, path, tag)
+	if path == "" || err == nil && len(t.Counters) > 0 || err != nil && envelope.CodeOf(err) != envelope.NoArtifact {
+		return t, err
+	}
+	dir, resolveErr := f.Resolve("path", path)
+	if resolveErr != nil {
+		return t, resolveErr
+	}
+	files, findErr := rocprof.FindOutputs(dir)
+	if findErr != nil || len(files.Counters) == 0 {
+		return t, err
+	}
+	t.Counters = files.Counters
+	if t.Name == "" {
+		t.Name = filepath.Base(dir)
+	}
+	return t, nil
 }
 
 func (f Finder) ofRun(ctx context.Context, id, tag string) (Trace, error) {

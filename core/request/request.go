@@ -14,16 +14,17 @@ type Verb string
 
 // The verbs. Their MCP tool names and command lines stand in tools/.
 const (
-	VerbDoctor  Verb = "doctor"
-	VerbList    Verb = "list"
-	VerbTile    Verb = "tile"
-	VerbCapture Verb = "capture"
-	VerbStatus  Verb = "status"
-	VerbCancel  Verb = "cancel"
-	VerbTriage  Verb = "triage"
-	VerbRead    Verb = "read"
-	VerbBubbles Verb = "bubbles"
-	VerbMap     Verb = "map"
+	VerbDoctor   Verb = "doctor"
+	VerbList     Verb = "list"
+	VerbTile     Verb = "tile"
+	VerbCapture  Verb = "capture"
+	VerbStatus   Verb = "status"
+	VerbCancel   Verb = "cancel"
+	VerbTriage   Verb = "triage"
+	VerbRead     Verb = "read"
+	VerbBubbles  Verb = "bubbles"
+	VerbMap      Verb = "map"
+	VerbCounters Verb = "counters"
 )
 
 // Args is implemented by the argument struct of each verb.
@@ -139,6 +140,17 @@ type Map struct {
 	Offset     int    `json:"offset,omitempty" jsonschema:"minimum=0,maximum=10000000" jsonschema_description:"Instructions to pass over."`
 }
 
+// Counters asks for the performance counters of a kernel and what follows from them.
+type Counters struct {
+	RunID  string `json:"run_id,omitempty" jsonschema:"maxLength=200" jsonschema_description:"A run of this server that was captured with_pmc; give this or path."`
+	Path   string `json:"path,omitempty" jsonschema:"maxLength=4096" jsonschema_description:"A directory with counter_collection.csv files on the server's host."`
+	Tag    string `json:"tag,omitempty" jsonschema:"enum=small,enum=big" jsonschema_description:"Counters are collected for the launch of the tag big."`
+	Kernel string `json:"kernel,omitempty" jsonschema:"maxLength=2000" jsonschema_description:"Which kernel of the files; default the traced one or the only one."`
+}
+
+// Verb implements Args.
+func (Counters) Verb() Verb { return VerbCounters }
+
 // Verb implements Args.
 func (Bubbles) Verb() Verb { return VerbBubbles }
 
@@ -179,16 +191,17 @@ func Decode(verb Verb, raw []byte) (Args, error) {
 }
 
 var readers = map[Verb]func([]byte) (Args, error){
-	VerbDoctor:  read[Doctor],
-	VerbList:    read[List],
-	VerbTile:    read[Tile],
-	VerbCapture: read[Capture],
-	VerbStatus:  read[Status],
-	VerbCancel:  read[Cancel],
-	VerbTriage:  read[Triage],
-	VerbRead:    read[Read],
-	VerbBubbles: read[Bubbles],
-	VerbMap:     read[Map],
+	VerbDoctor:   read[Doctor],
+	VerbList:     read[List],
+	VerbTile:     read[Tile],
+	VerbCapture:  read[Capture],
+	VerbStatus:   read[Status],
+	VerbCancel:   read[Cancel],
+	VerbTriage:   read[Triage],
+	VerbRead:     read[Read],
+	VerbBubbles:  read[Bubbles],
+	VerbMap:      read[Map],
+	VerbCounters: read[Counters],
 }
 
 func read[A Args](raw []byte) (Args, error) {

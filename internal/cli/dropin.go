@@ -31,7 +31,7 @@ const ownDirectory = "each run gets a directory of its own below --runs-dir, nam
 // captures are the verbs that make runs or need none, analyses those that read a trace.
 var (
 	captures = []request.Verb{request.VerbDoctor, request.VerbList, request.VerbTile, request.VerbCapture, request.VerbStatus, request.VerbCancel, request.VerbTriage, request.VerbRead}
-	analyses = []request.Verb{request.VerbBubbles, request.VerbMap}
+	analyses = []request.Verb{request.VerbBubbles, request.VerbMap, request.VerbCounters}
 )
 
 var dropInFlags = []dropInFlag{
@@ -55,13 +55,8 @@ func captureAll(kernel string) request.Args {
 	return request.Capture{Kernel: kernel, Tag: "both", WithPMC: true}
 }
 
-func captureCounters(kernel string) request.Args {
-	return request.Capture{Kernel: kernel, WithPMC: true}
-}
-
 var dropInVerbs = map[string]dropInVerb{
 	"run":      {instead: "doctor, tile and capture KERNEL --tag both --with-pmc, one after the other", call: captureAll},
-	"counters": {instead: "capture KERNEL --with-pmc, which answers them in data.pmc", call: captureCounters},
 	"report":   {instead: "the envelope of the run: status RUN_ID"},
 	"bundle":   {instead: "the run's own directory below --runs-dir, whose files `read flyprof://runs/RUN_ID/files` lists"},
 	"diff":     {instead: "the envelopes of the two runs: status RUN_ID"},

@@ -39,6 +39,13 @@ func TestAnalysis(t *testing.T) {
 			t.Errorf("%.800s", m.raw)
 		}
 	}
+	for _, args := range []map[string]any{{"run_id": a.Bundle}, {"path": filepath.Join(s.runs, a.Bundle, "pmc")}} {
+		c := s.call("flyprof_counters", args)
+		values, _ := c.get("values").([]any)
+		if !c.OK || len(values) < 12 || c.get("kernel") != a.get("kernel") || c.get("bound.kind") == nil && c.get("bound") == nil {
+			t.Errorf("%v: %.900s", args, c.raw)
+		}
+	}
 	for name, c := range map[string]struct {
 		tool string
 		args map[string]any
