@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/google/renameio/v2/maybe"
 
 	"github.com/flyprof/flyprof-mcp/core/config"
 	"github.com/flyprof/flyprof-mcp/core/runs"
@@ -39,10 +42,10 @@ func serveHTTP(ctx context.Context, flags *settingFlags) error {
 	if err != nil {
 		return err
 	}
-	if (c.HTTPCert == "") != (c.HTTPKey == "") {
-		return invalidSetting("http-cert", "FLYPROF_HTTP_CERT", c.HTTPCert, "a certificate and its key (--http-key), or neither", errors.New("one of the two is missing"))
+	if err := checkCertificate(c); err != nil {
+		return err
 	}
-	token, err := httpToken(c, given, log)
+	token, err := httpToken(ctx, c, given, a.service.Store, log)
 	if err != nil {
 		return err
 	}
@@ -65,14 +68,32 @@ func serveHTTP(ctx context.Context, flags *settingFlags) error {
 	handler := httpd.New(a.server(), httpd.Options{
 		Token: token, Hosts: hosts, Origins: c.HTTPAllowOrigin, Intercept: a.intercept, Log: log, Metrics: meters.handler(), Observe: meters.request,
 	})
+	meters.watch(handler)
 	scheme := "http"
 	if c.HTTPCert != "" {
 		scheme = "https"
+	} else if at, ok := listener.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
+		log.Warn("others can reach this address, and the token crosses the network as clear text: give a certificate (--http-cert, --http-key)")
 	}
 	log.Info("serving MCP over HTTP", "url", scheme+"://"+listener.Addr().String()+httpd.Endpoint, "version", version(), "tools", len(a.served.Tools), "runs", a.service.Store.Dir())
 	err = handler.Serve(ctx, listener, c.HTTPCert, c.HTTPKey)
 	a.spawner.Release()
 	return err
+}
+
+// checkCertificate finds out before the port is taken whether the certificate can be used.
+func checkCertificate(c config.Config) error {
+	const allowed = "PEM files of a certificate and its key (--http-cert and --http-key), or neither"
+	if (c.HTTPCert == "") != (c.HTTPKey == "") {
+		return invalidSetting("http-cert", "FLYPROF_HTTP_CERT", c.HTTPCert, allowed, errors.New("one of the two is missing"))
+	}
+	if c.HTTPCert == "" {
+		return nil
+	}
+	if _, err := tls.LoadX509KeyPair(c.HTTPCert, c.HTTPKey); err != nil {
+		return invalidSetting("http-cert", "FLYPROF_HTTP_CERT", c.HTTPCert, allowed, err)
+	}
+	return nil
 }
 
 // listenAddress reads the setting: a port alone means the loopback address, and all interfaces, or any address that others can reach,
@@ -108,7 +129,7 @@ const (
 )
 
 // httpToken gives the token in force: the environment's, the file's, or one of our own making that is kept for the next start.
-func httpToken(c config.Config, given string, log *slog.Logger) (string, error) {
+func httpToken(ctx context.Context, c config.Config, given string, store *runs.Store, log *slog.Logger) (string, error) {
 	if given != "" {
 		if len(given) < minToken || len(given) > maxToken || strings.ContainsAny(given, " \t\r\n") {
 			return "", invalidSetting("http-token-file", tokenVar, "(not shown)", fmt.Sprintf("%d to %d characters without spaces", minToken, maxToken), errors.New("the token does not fit"))
@@ -118,27 +139,30 @@ func httpToken(c config.Config, given string, log *slog.Logger) (string, error) 
 	if c.HTTPTokenFile != "" {
 		return readToken(c.HTTPTokenFile)
 	}
-	path := filepath.Join(c.RunsDir, ".http-token")
+	path := filepath.Join(store.Dir(), ".http-token")
+	token, err := keptToken(ctx, store, path)
+	if err == nil {
+		log.Info("the bearer token is in a file", "file", path)
+	}
+	return token, err
+}
+
+// keptToken reads the token that servers of this runs directory share, and makes it where there is none. Of two that start at once, one
+// makes it.
+func keptToken(ctx context.Context, store *runs.Store, path string) (string, error) {
+	unlock, err := store.Lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	token, err := readToken(path)
 	if !errors.Is(err, fs.ErrNotExist) {
-		if err == nil {
-			log.Info("the bearer token is in a file", "file", path)
-		}
 		return token, err
 	}
-	if err := os.MkdirAll(c.RunsDir, 0o755); err != nil {
-		return "", fmt.Errorf("a token cannot be kept: %w", err)
-	}
 	token = rand.Text()
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
+	if err := maybe.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("a token cannot be kept: %w", err)
 	}
-	_, err = io.WriteString(f, token+"\n")
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", fmt.Errorf("a token cannot be kept: %w", err)
-	}
-	log.Info("a bearer token was made; it is in a file", "file", path)
 	return token, nil
 }
 
@@ -146,6 +170,10 @@ func httpToken(c config.Config, given string, log *slog.Logger) (string, error) 
 func readToken(path string) (string, error) {
 	bad := func(err error) (string, error) {
 		return "", errors.Join(invalidSetting("http-token-file", "FLYPROF_HTTP_TOKEN_FILE", path, fmt.Sprintf("a regular file that only its owner may read, with a token of %d to %d characters without spaces", minToken, maxToken), err), err)
+	}
+	notRegular := errors.New("it is no regular file")
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return bad(notRegular) // opening a pipe would wait for its writer
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -157,7 +185,7 @@ func readToken(path string) (string, error) {
 	case err != nil:
 		return bad(err)
 	case !info.Mode().IsRegular():
-		return bad(errors.New("it is no regular file"))
+		return bad(notRegular)
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return bad(fmt.Errorf("its mode is %v: others may read it (chmod 600)", info.Mode().Perm()))
 	}

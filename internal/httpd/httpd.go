@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -17,9 +18,11 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/server"
+	"golang.org/x/net/netutil"
 
 	"github.com/flyprof/flyprof-mcp/internal/wire"
 )
@@ -47,17 +50,21 @@ type Options struct {
 	// MaxSessions bounds the sessions, default 1,000; IdleSession is how long one may be unused, default 1 hour.
 	MaxSessions int
 	IdleSession time.Duration
-	// MaxInFlight bounds the requests that are worked on at once; default 1,000.
-	MaxInFlight int
+	// MaxInFlight bounds the requests that are worked on at once, default 1,000; MaxInFlightBytes their messages together, default 64 MiB.
+	MaxInFlight      int
+	MaxInFlightBytes int64
 	// KeepAlive is the time between two comments on a stream on which nothing else is sent; default 15 s.
 	KeepAlive time.Duration
-	// HeaderTimeout is how long a client may take for its headers; default 10 s.
-	HeaderTimeout time.Duration
+	// HeaderTimeout is how long a client may take for its headers, default 10 s; BodyTimeout for all of a request, default 60 s.
+	HeaderTimeout, BodyTimeout time.Duration
+	// WriteTimeout is how long a client may leave one write unread, default 60 s. A stream lasts as long as its call.
+	WriteTimeout time.Duration
 	// Grace is how long requests in flight may go on after the end; default 300 ms.
 	Grace time.Duration
-	// Metrics answers Metrics; nil for 404. Observe is told of each request to the endpoint; nil for none.
+	// Metrics answers Metrics; nil for 404. Observe is told of each request, those that are refused too: endpoint is one of the constants
+	// above, or "other". nil for none.
 	Metrics http.Handler
-	Observe func(httpMethod string, status int)
+	Observe func(endpoint, httpMethod string, status int)
 }
 
 func (o Options) filled() Options {
@@ -71,10 +78,16 @@ func (o Options) filled() Options {
 	if o.MaxBody <= 0 {
 		o.MaxBody = 8 << 20
 	}
+	if o.MaxInFlightBytes <= 0 {
+		o.MaxInFlightBytes = 64 << 20
+	}
 	for _, d := range []struct {
 		v   *time.Duration
 		def time.Duration
-	}{{&o.IdleSession, time.Hour}, {&o.KeepAlive, 15 * time.Second}, {&o.HeaderTimeout, 10 * time.Second}, {&o.Grace, 300 * time.Millisecond}} {
+	}{
+		{&o.IdleSession, time.Hour}, {&o.KeepAlive, 15 * time.Second}, {&o.HeaderTimeout, 10 * time.Second}, {&o.BodyTimeout, time.Minute},
+		{&o.WriteTimeout, time.Minute}, {&o.Grace, 300 * time.Millisecond},
+	} {
 		if *d.v <= 0 {
 			*d.v = d.def
 		}
@@ -92,6 +105,7 @@ type Handler struct {
 	srv      *server.MCPServer
 	sessions *sessions
 	slots    chan struct{}
+	bytes    atomic.Int64
 	token    [sha256.Size]byte
 	mux      *http.ServeMux
 	// ending is cancelled when the service ends: streams close and calls stop waiting.
@@ -124,15 +138,34 @@ func New(srv *server.MCPServer, o Options) *Handler {
 
 // ServeHTTP checks where a request says that it comes from, before anything of it is used.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	counted := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+	if h.Observe != nil {
+		defer func() { h.Observe(endpointOf(r.URL.Path), r.Method, counted.status) }()
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.WriteTimeout))
 	switch {
 	case !h.knownHost(r.Host):
-		refuse(w, http.StatusForbidden, fmt.Sprintf("the Host %.100q is not allowed: --http-allow-host names further ones", r.Host))
+		refuse(counted, http.StatusForbidden, fmt.Sprintf("the Host %.100q is not allowed: --http-allow-host names further ones", r.Host))
 	case !h.knownOrigin(r.Header.Values("Origin")):
-		refuse(w, http.StatusForbidden, fmt.Sprintf("the Origin %.100q is not allowed: --http-allow-origin names further ones", r.Header.Get("Origin")))
+		refuse(counted, http.StatusForbidden, fmt.Sprintf("the Origin %.100q is not allowed: --http-allow-origin names further ones", r.Header.Get("Origin")))
 	default:
-		h.mux.ServeHTTP(w, r)
+		h.mux.ServeHTTP(counted, r)
 	}
 }
+
+func endpointOf(path string) string {
+	switch path {
+	case Endpoint, Health, Metrics:
+		return path
+	}
+	return "other"
+}
+
+// InFlight is the number of requests that are worked on.
+func (h *Handler) InFlight() int { return len(h.slots) }
+
+// Sessions is the number of sessions that have not ended.
+func (h *Handler) Sessions() int { return len(h.sessions.list()) }
 
 func refuse(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -191,25 +224,19 @@ func (h *Handler) authorized(next http.Handler) http.Handler {
 
 // endpoint sorts the requests to MCP by their verb.
 func (h *Handler) endpoint(w http.ResponseWriter, r *http.Request) {
-	counted := &statusWriter{ResponseWriter: w, status: http.StatusOK}
-	defer func() {
-		if h.Observe != nil {
-			h.Observe(r.Method, counted.status)
-		}
-	}()
 	switch {
 	case r.Method == http.MethodPost:
-		h.post(counted, r)
+		h.post(w, r)
 	case isModern(r.Header.Get(headerVersion)):
-		counted.Header().Set("Allow", http.MethodPost)
-		refuse(counted, http.StatusMethodNotAllowed, r.Method+" is no part of this protocol version: messages to the client come by subscriptions/listen")
+		w.Header().Set("Allow", http.MethodPost)
+		refuse(w, http.StatusMethodNotAllowed, r.Method+" is no part of this protocol version: messages to the client come by subscriptions/listen")
 	case r.Method == http.MethodGet:
-		h.get(counted, r)
+		h.get(w, r)
 	case r.Method == http.MethodDelete:
-		h.delete(counted, r)
+		h.delete(w, r)
 	default:
-		counted.Header().Set("Allow", "GET, POST, DELETE")
-		refuse(counted, http.StatusMethodNotAllowed, "GET, POST and DELETE are served")
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		refuse(w, http.StatusMethodNotAllowed, "GET, POST and DELETE are served")
 	}
 }
 
@@ -227,20 +254,32 @@ func (w *statusWriter) WriteHeader(status int) {
 // Unwrap lets http.ResponseController find the flusher.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Limits of the connection itself. There is no limit on writing: a stream lasts as long as its call.
+// Limits of the connection itself. Those on reading and writing are in the options; they are lifted while a call is worked on.
 const (
-	bodyTimeout    = 60 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
+	// maxConnections leaves room for every request in flight, every session's stream and as many idle connections.
+	maxConnections = 3000
 )
+
+// unhurried lifts the limits on reading and writing: the message is read, and its call or stream may last. Each write has its own limit.
+func unhurried(w http.ResponseWriter) {
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Time{})
+	_ = rc.SetWriteDeadline(time.Time{})
+}
 
 // Serve answers on the listener until ctx ends, then ends sessions and calls within about a second. With a certificate it speaks TLS 1.2
 // or later. It returns nil when ctx ended it.
 func (h *Handler) Serve(ctx context.Context, l net.Listener, certFile, keyFile string) error {
 	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: h.HeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		Handler: h, ReadHeaderTimeout: h.HeaderTimeout, ReadTimeout: h.BodyTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		DisableGeneralOptionsHandler: true, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 		ErrorLog: slog.NewLogLogger(h.Log.Handler(), slog.LevelDebug),
 	}
+	l = netutil.LimitListener(l, maxConnections)
+	stop := h.sessions.sweepAlways()
+	defer stop()
 	failed := make(chan error, 1)
 	go func() {
 		if certFile != "" {

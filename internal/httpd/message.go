@@ -8,7 +8,6 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -43,21 +42,27 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, "too many requests in flight")
 		return
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	free, ok := h.reserve(r.ContentLength)
+	if !ok {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, "the messages in flight are too long together")
+		return
+	}
+	defer free()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLong):
-		writeFrame(w, http.StatusRequestEntityTooLarge, wire.Failure(nil, mcp.INVALID_REQUEST, "the message is too long"))
+		h.writeFrame(w, http.StatusRequestEntityTooLarge, wire.Failure(nil, mcp.INVALID_REQUEST, "the message is too long"))
 		return
 	case err != nil:
-		writeFrame(w, http.StatusBadRequest, wire.Failure(nil, mcp.PARSE_ERROR, "the message cannot be read"))
+		h.writeFrame(w, http.StatusBadRequest, wire.Failure(nil, mcp.PARSE_ERROR, "the message cannot be read"))
 		return
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	unhurried(w)
 	m, fault := wire.Parse(body)
 	if fault != nil {
-		writeFrame(w, http.StatusBadRequest, wire.Failure(m.ID, fault.Code, fault.Message))
+		h.writeFrame(w, http.StatusBadRequest, wire.Failure(m.ID, fault.Code, fault.Message))
 		return
 	}
 	if version := metaVersion(m); isModern(version) || isModern(r.Header.Get(headerVersion)) {
@@ -65,6 +70,18 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.legacy(w, r, body, m)
+}
+
+// reserve takes room for a message of n bytes, or of the most there may be where its length is not said.
+func (h *Handler) reserve(n int64) (free func(), ok bool) {
+	if n < 0 || n > h.MaxBody {
+		n = h.MaxBody
+	}
+	if h.bytes.Add(n) > max(h.MaxInFlightBytes, n) {
+		h.bytes.Add(-n)
+		return nil, false
+	}
+	return func() { h.bytes.Add(-n) }, true
 }
 
 // accepts says whether the client takes a media type; a missing header takes all.
@@ -101,7 +118,7 @@ func (h *Handler) legacy(w http.ResponseWriter, r *http.Request, body []byte, m 
 		return
 	}
 	if version := r.Header.Get(headerVersion); version != "" && !mcp.IsValidProtocolVersion(version) {
-		writeFrame(w, http.StatusBadRequest, wire.Failure(m.ID, mcp.INVALID_REQUEST, "the protocol version of the header is not served"))
+		h.writeFrame(w, http.StatusBadRequest, wire.Failure(m.ID, mcp.INVALID_REQUEST, "the protocol version of the header is not served"))
 		return
 	}
 	s := h.session(w, r, m.ID)
@@ -124,7 +141,7 @@ func (h *Handler) legacy(w http.ResponseWriter, r *http.Request, body []byte, m 
 		defer cancel(nil)
 		c := &call{cancel: cancel}
 		if !s.addCall(m.ID, c) {
-			writeFrame(w, http.StatusOK, wire.Failure(m.ID, mcp.INVALID_REQUEST, "a request with this id is in flight"))
+			h.writeFrame(w, http.StatusOK, wire.Failure(m.ID, mcp.INVALID_REQUEST, "a request with this id is in flight"))
 			return
 		}
 		defer s.dropCall(m.ID)
@@ -137,12 +154,12 @@ func (h *Handler) legacy(w http.ResponseWriter, r *http.Request, body []byte, m 
 func (h *Handler) session(w http.ResponseWriter, r *http.Request, id json.RawMessage) *session {
 	name := r.Header.Get(headerSession)
 	if name == "" {
-		writeFrame(w, http.StatusBadRequest, wire.Failure(id, mcp.INVALID_REQUEST, "the "+headerSession+" header is missing: initialize gives one"))
+		h.writeFrame(w, http.StatusBadRequest, wire.Failure(id, mcp.INVALID_REQUEST, "the "+headerSession+" header is missing: initialize gives one"))
 		return nil
 	}
 	s := h.sessions.find(name)
 	if s == nil {
-		writeFrame(w, http.StatusNotFound, wire.Failure(id, mcp.INVALID_REQUEST, "there is no such session, or it has ended: initialize again"))
+		h.writeFrame(w, http.StatusNotFound, wire.Failure(id, mcp.INVALID_REQUEST, "there is no such session, or it has ended: initialize again"))
 	}
 	return s
 }
@@ -152,7 +169,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, body []byte
 	s := h.sessions.create()
 	if s == nil {
 		w.Header().Set("Retry-After", "60")
-		writeFrame(w, http.StatusServiceUnavailable, wire.Failure(m.ID, mcp.INTERNAL_ERROR, "too many sessions are open"))
+		h.writeFrame(w, http.StatusServiceUnavailable, wire.Failure(m.ID, mcp.INTERNAL_ERROR, "too many sessions are open"))
 		return
 	}
 	s.Initialize()
@@ -164,20 +181,20 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, body []byte
 	} else {
 		w.Header().Set(headerSession, s.SessionID())
 	}
-	writeFrame(w, http.StatusOK, frame)
+	h.writeFrame(w, http.StatusOK, frame)
 }
 
 // modern serves requests without a session, from 2026-07-28 on. The headers must say what the body says.
 func (h *Handler) modern(w http.ResponseWriter, r *http.Request, body []byte, m wire.Message, version string) {
 	if code, why := h.mismatch(r, m, version); why != "" {
-		writeFrame(w, http.StatusBadRequest, wire.Failure(m.ID, code, why))
+		h.writeFrame(w, http.StatusBadRequest, wire.Failure(m.ID, code, why))
 		return
 	}
 	s := wire.NewSession("http")
 	s.Initialize()
 	switch m.Kind {
 	case wire.Reply:
-		writeFrame(w, http.StatusBadRequest, wire.Failure(m.ID, mcp.INVALID_REQUEST, "this server asks nothing of clients"))
+		h.writeFrame(w, http.StatusBadRequest, wire.Failure(m.ID, mcp.INVALID_REQUEST, "this server asks nothing of clients"))
 	case wire.Notification: // a call is cancelled by closing its stream
 		w.WriteHeader(http.StatusAccepted)
 	default:
@@ -225,14 +242,14 @@ func (h *Handler) mismatch(r *http.Request, m wire.Message, version string) (cod
 // run works on one request. What the server says meanwhile makes the response a stream; a single reply is plain JSON.
 func (h *Handler) run(ctx context.Context, w http.ResponseWriter, r *http.Request, s *wire.Session, c *call, body []byte, m wire.Message) {
 	defer context.AfterFunc(h.ending, func() { c.cancel(errEnding) })()
-	out := newStream(w, accepts(r, typeStream), h.KeepAlive, c.isMuted)
+	out := h.newStream(w, accepts(r, typeStream), c.isMuted)
 	defer out.close()
 	request := &scoped{Session: s, queue: make(chan mcp.JSONRPCNotification, 256)}
 	ctx = h.srv.WithContext(ctx, request)
 	listen := m.Method == string(mcp.MethodSubscriptionsListen)
 	if listen {
 		if err := h.srv.RegisterSession(ctx, s); err != nil {
-			writeFrame(w, http.StatusOK, wire.Failure(m.ID, mcp.INTERNAL_ERROR, "the subscription cannot be opened"))
+			h.writeFrame(w, http.StatusOK, wire.Failure(m.ID, mcp.INTERNAL_ERROR, "the subscription cannot be opened"))
 			return
 		}
 		defer h.srv.UnregisterSession(context.WithoutCancel(ctx), s.SessionID())
@@ -283,7 +300,8 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) {
 	defer s.releaseStream()
 	s.enter()
 	defer s.leave()
-	out := newStream(w, true, h.KeepAlive, func() bool { return false })
+	unhurried(w)
+	out := h.newStream(w, true, func() bool { return false })
 	defer out.close()
 	out.open()
 	for {

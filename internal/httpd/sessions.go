@@ -202,6 +202,22 @@ func (s *sessions) sweep() {
 	}
 }
 
+// sweepAlways sweeps from time to time, so that what clients that vanished watch is not looked at for ever.
+func (s *sessions) sweepAlways() (stop func()) {
+	tick, done := time.NewTicker(s.idle/4+time.Millisecond), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-tick.C:
+				s.sweep()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { tick.Stop(); close(done) }
+}
+
 func (s *sessions) list() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 // stream is the response to one request. It begins as a stream of server-sent events when there is something to say before the reply,
 // and is plain JSON else. Its methods may be called from several goroutines.
 type stream struct {
+	h     *Handler
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	may   bool // the client takes a stream
@@ -26,8 +27,8 @@ type stream struct {
 	done     chan struct{}
 }
 
-func newStream(w http.ResponseWriter, may bool, keepAlive time.Duration, muted func() bool) *stream {
-	s := &stream{w: w, rc: http.NewResponseController(w), may: may, muted: muted, quiet: time.NewTicker(keepAlive), done: make(chan struct{})}
+func (h *Handler) newStream(w http.ResponseWriter, may bool, muted func() bool) *stream {
+	s := &stream{h: h, w: w, rc: http.NewResponseController(w), may: may, muted: muted, quiet: time.NewTicker(h.KeepAlive), done: make(chan struct{})}
 	go func() {
 		for {
 			select {
@@ -53,8 +54,7 @@ func (s *stream) close() {
 func (s *stream) open() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begin()
-	_ = s.rc.Flush()
+	s.write(nil)
 }
 
 func (s *stream) begin() {
@@ -81,9 +81,16 @@ func (s *stream) event(frame []byte) {
 }
 
 func (s *stream) send(frame []byte) {
+	s.write(append(append([]byte("event: message\ndata: "), frame...), "\n\n"...))
+}
+
+// write gives the client some time to take it. When that is over the connection is broken, which ends the request's context.
+func (s *stream) write(text []byte) {
 	s.begin()
-	_, _ = s.w.Write(append(append([]byte("event: message\ndata: "), frame...), "\n\n"...))
+	_ = s.rc.SetWriteDeadline(time.Now().Add(s.h.WriteTimeout))
+	_, _ = s.w.Write(text)
 	_ = s.rc.Flush()
+	_ = s.rc.SetWriteDeadline(time.Time{})
 }
 
 // comment keeps a stream alive on which nothing is said, and begins one for a call that takes long.
@@ -93,9 +100,7 @@ func (s *stream) comment() {
 	if s.finished || !s.may {
 		return
 	}
-	s.begin()
-	_, _ = s.w.Write([]byte(": still at work\n\n"))
-	_ = s.rc.Flush()
+	s.write([]byte(": still at work\n\n"))
 }
 
 // notify sends the copies of a notification that the session's readers expect.
@@ -149,7 +154,7 @@ func (s *stream) reply(status int, frame wire.Frame) {
 	defer s.mu.Unlock()
 	s.finished = true
 	if !s.began {
-		writeFrame(s.w, status, frame)
+		s.h.writeFrame(s.w, status, frame)
 		return
 	}
 	raw, err := json.Marshal(frame)
@@ -172,7 +177,7 @@ func (s *stream) end() {
 }
 
 // writeFrame answers with one JSON-RPC frame.
-func writeFrame(w http.ResponseWriter, status int, frame wire.Frame) {
+func (h *Handler) writeFrame(w http.ResponseWriter, status int, frame wire.Frame) {
 	raw, err := json.Marshal(frame)
 	if err != nil {
 		raw, _ = json.Marshal(wire.Failure(frame.ID, mcp.INTERNAL_ERROR, "the result cannot be encoded"))
@@ -180,6 +185,7 @@ func writeFrame(w http.ResponseWriter, status int, frame wire.Frame) {
 	w.Header().Set("Content-Type", typeJSON)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.WriteTimeout))
 	w.WriteHeader(status)
 	_, _ = w.Write(raw)
 }
