@@ -127,7 +127,7 @@ func TestPasses(t *testing.T) {
 		pass("k_0", 64, map[string]float64{"SQ_WAVE_CYCLES": 100, "GRBM_GUI_ACTIVE": 10}, map[string]float64{"SQ_WAVE_CYCLES": 300, "GRBM_GUI_ACTIVE": 30}),
 		pass("k_0", 64, map[string]float64{"SQ_BUSY_CU_CYCLES": 50, "GRBM_GUI_ACTIVE": 20}),
 	}
-	c, warnings, err := CountersOf(files, CounterOptions{Arch: "gfx942"})
+	c, _, err := CountersOf(files, CounterOptions{Arch: "gfx942"})
 	if err != nil || c.Dispatches != 3 {
 		t.Fatalf("%+v, %v", c, err)
 	}
@@ -143,7 +143,7 @@ func TestPasses(t *testing.T) {
 		t.Errorf("one dispatch has both: %+v", m)
 	}
 	mixed := []CounterFile{pass("k_0", 64, map[string]float64{"TCC_HIT_sum": 1}), pass("k_0", 64, map[string]float64{"TCC_MISS_sum": 1})}
-	_, warnings, _ = CountersOf(mixed, CounterOptions{})
+	_, warnings, _ := CountersOf(mixed, CounterOptions{})
 	if len(warnings) != 1 || warnings[0].Code != WarnCountersMixed || !strings.Contains(warnings[0].Message, "l2_hit_pct") {
 		t.Errorf("%v", warnings)
 	}
@@ -206,7 +206,7 @@ func TestSuspect(t *testing.T) {
 	if m := metric(t, c, "mfma_inst_pct"); *m.Value != 0 {
 		t.Errorf("no matrix instruction is a share of 0: %+v", m)
 	}
-	c, warnings, _ = CountersOf([]CounterFile{pass("k_0", 64, map[string]float64{"GRBM_GUI_ACTIVE": 1e6})}, CounterOptions{Arch: "gfx942", SoC: mi300x(t)})
+	_, warnings, _ = CountersOf([]CounterFile{pass("k_0", 64, map[string]float64{"GRBM_GUI_ACTIVE": 1e6})}, CounterOptions{Arch: "gfx942", SoC: mi300x(t)})
 	if len(warnings) != 1 || warnings[0].Code != WarnImplausible {
 		t.Errorf("125,000 cycles an XCD in 1,000 ns: %v", warnings)
 	}
