@@ -38,6 +38,6 @@ func All(d Deps) Inventory {
 		doctorTool(d), listTool(d), tileTool(d),
 		captureTool(d), statusTool(d), cancelTool(d),
 		triageTool(d), readTool(d),
-		bubblesTool(d), mapTool(d), countersTool(d),
+		bubblesTool(d), mapTool(d), countersTool(d), diffTool(d),
 	}
 }

@@ -27,9 +27,11 @@ type Trace struct {
 	RunID, Tag string
 	// Kernel is the traced symbol, empty where it is not known.
 	Kernel, Shape, Arch, Product string
-	Workgroups, WorkgroupSize    int64
-	AvgNS                        float64
-	Simulated                    bool
+	// RecipeKernel is the kernel as the worktree names it.
+	RecipeKernel              string
+	Workgroups, WorkgroupSize int64
+	AvgNS                     float64
+	Simulated                 bool
 	// Counters are the CSV files of performance counters beside the trace, absolute.
 	Counters []string
 	// Others are further dispatch directories with a trace, by name: which one was meant is the caller's to say.
@@ -45,9 +47,10 @@ type Finder struct {
 
 // record is what result.json, progress.json and capture.json say of a run, by the public names.
 type record struct {
-	Kernel string  `json:"kernel"`
-	AvgNS  float64 `json:"avg_ns"`
-	Tags   map[string]*struct {
+	Kernel       string  `json:"kernel"`
+	RecipeKernel string  `json:"recipe_kernel"`
+	AvgNS        float64 `json:"avg_ns"`
+	Tags         map[string]*struct {
 		State   string `json:"state"`
 		Shape   string `json:"shape"`
 		KeptDir string `json:"kept_dir"`
@@ -173,7 +176,7 @@ func (rec record) trace(_ context.Context, root, tag string) (Trace, error) {
 	if !ok {
 		return Trace{}, missing(root, fmt.Sprintf("the record names a directory that is not in it: %.200q", one.KeptDir))
 	}
-	t := Trace{Dir: dir, Name: relative(root, dir), Tag: tag, Kernel: rec.Kernel, Shape: one.Shape, AvgNS: rec.AvgNS}
+	t := Trace{Dir: dir, Name: relative(root, dir), Tag: tag, Kernel: rec.Kernel, RecipeKernel: rec.RecipeKernel, Shape: one.Shape, AvgNS: rec.AvgNS}
 	if one.Grid != nil {
 		t.Workgroups, t.WorkgroupSize = one.Grid.Workgroups, one.Grid.WorkgroupSize
 	}

@@ -25,6 +25,7 @@ const (
 	VerbBubbles  Verb = "bubbles"
 	VerbMap      Verb = "map"
 	VerbCounters Verb = "counters"
+	VerbDiff     Verb = "diff"
 )
 
 // Args is implemented by the argument struct of each verb.
@@ -148,6 +149,16 @@ type Counters struct {
 	Kernel string `json:"kernel,omitempty" jsonschema:"maxLength=2000" jsonschema_description:"Which kernel of the files; default the traced one or the only one."`
 }
 
+// Diff asks what changed between two traces of a kernel.
+type Diff struct {
+	Before string `json:"before" jsonschema:"minLength=1,maxLength=4096" jsonschema_description:"run_id or path of the trace before the change."`
+	After  string `json:"after" jsonschema:"minLength=1,maxLength=4096" jsonschema_description:"run_id or path of the trace after it."`
+	Tag    string `json:"tag,omitempty" jsonschema:"enum=small,enum=big" jsonschema_description:"Which traces of the runs; default big where there is one."`
+}
+
+// Verb implements Args.
+func (Diff) Verb() Verb { return VerbDiff }
+
 // Verb implements Args.
 func (Counters) Verb() Verb { return VerbCounters }
 
@@ -202,6 +213,7 @@ var readers = map[Verb]func([]byte) (Args, error){
 	VerbBubbles:  read[Bubbles],
 	VerbMap:      read[Map],
 	VerbCounters: read[Counters],
+	VerbDiff:     read[Diff],
 }
 
 func read[A Args](raw []byte) (Args, error) {

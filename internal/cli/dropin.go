@@ -39,6 +39,7 @@ var dropInFlags = []dropInFlag{
 	{name: "refresh", verbs: []request.Verb{request.VerbList}, plain: true, always: "every list reads the worktree anew"},
 	{name: "bundle", verbs: analyses, means: "path"},
 	{name: "bundle", verbs: captures, instead: ownDirectory},
+	{name: "bundle", verbs: []request.Verb{request.VerbDiff}, instead: "diff takes the two traces as --before and --after"},
 	{name: "out", instead: ownDirectory},
 	{name: "examples-dir", instead: "nothing is copied out: the files of a run stay in its directory below --runs-dir, and `read flyprof://runs/RUN_ID/files` lists them"},
 	{name: "arch", verbs: []request.Verb{request.VerbCapture, request.VerbList}, instead: "the architecture is that of the GPU (--gpu); doctor and tile take --arch"},
@@ -59,7 +60,6 @@ var dropInVerbs = map[string]dropInVerb{
 	"run":      {instead: "doctor, tile and capture KERNEL --tag both --with-pmc, one after the other", call: captureAll},
 	"report":   {instead: "the envelope of the run: status RUN_ID"},
 	"bundle":   {instead: "the run's own directory below --runs-dir, whose files `read flyprof://runs/RUN_ID/files` lists"},
-	"diff":     {instead: "the envelopes of the two runs: status RUN_ID"},
 	"wiki":     {instead: "the kernel's own documentation: this program only captures"},
 	"optimize": {instead: "the envelope of the run, and a person or agent that changes the kernel: this program only captures"},
 }

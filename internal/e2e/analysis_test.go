@@ -46,6 +46,10 @@ func TestAnalysis(t *testing.T) {
 			t.Errorf("%v: %.900s", args, c.raw)
 		}
 	}
+	same := s.call("flyprof_diff", map[string]any{"before": a.Bundle, "after": filepath.Join(s.runs, a.Bundle)})
+	if !same.OK || same.get("alike") != true || same.get("verdict") != "same" || same.get("stall.delta") != 0.0 {
+		t.Errorf("%.1500s", same.raw)
+	}
 	for name, c := range map[string]struct {
 		tool string
 		args map[string]any
