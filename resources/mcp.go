@@ -33,6 +33,7 @@ var templates = []template{
 	{"flyprof://runs/{run}/files" + pageQuery, "run-files", "Manifest of a run: every file with its size and URI", "application/json", paged(map[string]chooser{"run": chooseRun})},
 	{"flyprof://files/{run}/{+path}" + pageQuery, "run-file", "A file of a run: traces, job files, CSVs; at most 256 KiB a read", "", paged(map[string]chooser{"run": chooseRun, "path": chooseFile})},
 	{"flyprof://logs/{run}/{name}" + pageQuery, "run-log", "Log of one step of a run; ?line=-50 gives its last 50 lines", "text/plain", paged(map[string]chooser{"run": chooseRun, "name": chooseLog})},
+	{"flyprof://exports/{run}/{tag}/{format}" + pageQuery, "run-export", "A trace in another form: pprof profile, Perfetto timeline or CSV", "", paged(map[string]chooser{"run": chooseRun, "tag": chooseTag, "format": chooseForm})},
 	{"skill://{skill}/{+file}", "skill-file", "A file of an Agent Skill", "", map[string]chooser{"skill": chooseSkill, "file": chooseSkillFile}},
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flyprof/flyprof-mcp/core/artifact"
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/runs"
 )
@@ -28,6 +29,10 @@ type Source struct {
 	// Recover ends a run whose supervisor has gone, where it has; nil for nothing. It may take seconds.
 	Recover func(id string)
 
+	// Traces finds the trace of a run, for exports.
+	Traces artifact.Finder
+
+	exports exports
 	// recovering are the runs that Recover looks at.
 	recovering sync.Map
 }
@@ -113,6 +118,10 @@ func (s *Source) whole(ctx context.Context, uri string, t target) (body, mime st
 		fixed = s.ended(t.id)
 		body, err = s.manifest(t.id)
 		return body, jsonType, fixed, err
+	case "export":
+		fixed = s.ended(t.id)
+		raw, mime, err := s.exported(ctx, uri, t)
+		return string(raw), mime, fixed, err
 	}
 	if text, ok := s.text(uri); ok {
 		return text.Body, text.MIME, true, nil

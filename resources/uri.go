@@ -12,7 +12,7 @@ import (
 
 // target is a parsed URI.
 type target struct {
-	kind string // runs, run, files, file, log, text
+	kind string // runs, run, files, file, log, export, text
 	id   string
 	path string
 	page page
@@ -59,6 +59,8 @@ func (s *Source) parse(uri string) (target, error) {
 		t.kind, t.id, t.path = "file", id, sub
 	case u.Host == "logs" && sub != "" && !strings.Contains(sub, "/"):
 		t.kind, t.id, t.path = "log", id, sub
+	case u.Host == "exports" && strings.Count(sub, "/") == 1:
+		t.kind, t.id, t.path = "export", id, sub
 	default:
 		return target{}, s.unknown(uri, "there is no such document")
 	}
@@ -116,7 +118,7 @@ func (s *Source) unknown(uri, why string) error {
 		Message: fmt.Sprintf("the resource %.300q cannot be read: %s", uri, why),
 		Evidence: envelope.Evidence{
 			Field: "uri", Value: uri,
-			Allowed: "flyprof://runs, flyprof://runs/<run>, flyprof://runs/<run>/files, flyprof://files/<run>/<path>, flyprof://logs/<run>/<name>, flyprof://reference/<name>, skill://<name>/SKILL.md",
+			Allowed: "flyprof://runs, flyprof://runs/<run>, flyprof://runs/<run>/files, flyprof://files/<run>/<path>, flyprof://logs/<run>/<name>, flyprof://exports/<run>/<tag>/<format>, flyprof://reference/<name>, skill://<name>/SKILL.md",
 		},
 	})
 }

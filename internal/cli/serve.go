@@ -78,9 +78,10 @@ func newApp(c config.Config, log *slog.Logger) (*app, error) {
 		}
 	}}
 	a.resolve = readJail(c, worktree).Resolve
+	a.source.Traces = artifact.Finder{Store: store, Resolve: a.resolve}
 	a.skills = resources.NewSkillMethods(skills.Skills(), mcp.Implementation{Name: serverName, Version: version(), Title: serverTitle})
 	a.all = tools.All(tools.Deps{
-		Runs: a.service, Worktrees: prepare, Triage: triage.Service{Store: store, Resolve: a.resolve}, Traces: artifact.Finder{Store: store, Resolve: a.resolve}, Doctor: a.doctor(prepare, store), Resources: a.source, Progress: progress, Arch: c.Simulate,
+		Runs: a.service, Worktrees: prepare, Triage: triage.Service{Store: store, Resolve: a.resolve}, Traces: a.source.Traces, Doctor: a.doctor(prepare, store), Resources: a.source, Progress: progress, Arch: c.Simulate,
 	})
 	if a.served, err = a.all.Filter(tools.Selection{Toolsets: toolsets(c), Only: c.Tools, Except: c.ExcludeTools, ReadOnly: c.ReadOnly}); err != nil {
 		return nil, err

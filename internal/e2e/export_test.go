@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/base64"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,30 @@ func TestExport(t *testing.T) {
 	for _, name := range []string{"stall", "latency", "idle", "hitcount"} {
 		if sums[name] != a.get("tags.big."+name) {
 			t.Errorf("%s is %v in the profile and %v in the answer", name, sums[name], a.get("tags.big."+name))
+		}
+	}
+	// The same as a resource, in pages.
+	var blob []byte
+	for offset := 0.0; ; {
+		page := s.call("flyprof_read", map[string]any{"uri": "flyprof://exports/" + a.Bundle + "/big/pprof", "offset": offset})
+		text, _ := page.get("base64").(string)
+		part, err := base64.StdEncoding.DecodeString(text)
+		if !page.OK || err != nil || len(part) == 0 {
+			t.Fatalf("%v %.500s", err, page.raw)
+		}
+		blob = append(blob, part...)
+		next, more := page.get("next_offset").(float64)
+		if !more {
+			break
+		}
+		offset = next
+	}
+	if p, err := profile.Parse(bytes.NewReader(blob)); err != nil || len(p.Sample) == 0 {
+		t.Errorf("the resource: %v", err)
+	}
+	for uri, code := range map[string]string{"/big/svg": "BAD_ARGS", "/small/csv": "NO_ARTIFACT", "/big/csv/x": "NO_ARTIFACT"} {
+		if page := s.call("flyprof_read", map[string]any{"uri": "flyprof://exports/" + a.Bundle + uri}); page.Error == nil || page.Error.Code != code {
+			t.Errorf("%s: %.400s", uri, page.raw)
 		}
 	}
 	if out, err := export(); err == nil {
