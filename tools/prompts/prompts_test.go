@@ -356,14 +356,14 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestAnalysisTools: tools that explain a run are offered as soon as they are served.
+// TestAnalysisTools: the tools that explain a run are called where they are served; else the files are read.
 func TestAnalysisTools(t *testing.T) {
 	b := newBench(t, false, "")
 	id := done(b, t)
-	read, _ := b.all.ByVerb(request.VerbTriage)
-	read.Name, read.Toolset, read.Description = "flyprof_bubbles", tools.ToolsetAnalyze, "Rank the stalls.\nMore."
-	b.Served.Tools = append(slices.Clone(b.Served.Tools), read)
-	has(t, b.prompt(t, "explain_trace", map[string]string{"run": id}).text, "1. `flyprof_bubbles {\"run_id\":\""+id+"\"}`: Rank the stalls.")
+	explain := func() string { return b.prompt(t, "explain_trace", map[string]string{"run": id}).text }
+	has(t, explain(), "1. `flyprof_bubbles {\"run_id\":\""+id+"\",\"tag\":\"big\"}`: ", "Where those leave something open", "!rank it by Stall")
+	b.Served.Tools = slices.DeleteFunc(slices.Clone(b.Served.Tools), func(t tools.Tool) bool { return t.Toolset == tools.ToolsetAnalyze })
+	has(t, explain(), "!flyprof_bubbles {", "rank it by Stall")
 }
 
 func TestRefusals(t *testing.T) {
