@@ -87,7 +87,11 @@ func (d *driver) warn(code, message string) {
 
 // workload is the command that launches the kernel, as it follows `--` on rocprofv3's command line.
 func (d *driver) workload() []string {
-	return append(append([]string(nil), d.plan.Tools.Python...), d.plan.Invocation.Argv...)
+	program := d.plan.Tools.Python
+	if own := d.plan.Invocation.Program; own != "" {
+		program = []string{own}
+	}
+	return append(slices.Clone(program), d.plan.Invocation.Argv...)
 }
 
 // env is the workload's environment. The compile cache is the run's own and begins empty: a cached kernel of an earlier run

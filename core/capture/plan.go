@@ -41,9 +41,15 @@ type Plan struct {
 	// Named says that the request named a launched symbol in full.
 	Symbol string `json:"symbol,omitempty"`
 	GPU    GPU    `json:"gpu"`
-	// Env is the whole environment of the workload, without what each phase adds.
-	Env        []string `json:"env"`
-	StopGraceS int      `json:"stop_grace_s"`
+	// Env is the whole environment of the workload, without what each phase adds and without what is let pass besides: those values may
+	// be secrets, so the supervisor takes them over from its own environment and they are never written.
+	Env []string `json:"env"`
+	// PassEnv names what is let pass besides; Withheld are the names that the server had and the workload has not.
+	PassEnv  []string `json:"pass_env,omitempty"`
+	Withheld []string `json:"withheld,omitempty"`
+	// AnyInvocation: commands are not confined.
+	AnyInvocation bool `json:"any_invocation,omitempty"`
+	StopGraceS    int  `json:"stop_grace_s"`
 	// RefuseBusy: a GPU that is in use is GPU_BUSY and no warning.
 	RefuseBusy bool `json:"refuse_busy,omitempty"`
 	// LockDirs are where the GPU's lock may be; the first that can be used is.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,11 @@ type Preparer struct {
 	OS string
 	// SysRoot is where /sys and /proc are found: "/" but in tests.
 	SysRoot string
+	// Environ is the server's environment, of which the workload gets what the allow-list of core/rocprof and PassEnv let pass.
 	Environ []string
+	PassEnv []string
+	// AnyInvocation lets commands be anything.
+	AnyInvocation bool
 }
 
 // Prepare implements Service.Prepare. Every error is one that the caller can mend before anything is started.
@@ -64,7 +69,7 @@ func (p Preparer) Prepare(ctx context.Context, in request.Capture) (Prepared, er
 	if err != nil {
 		return Prepared{}, err
 	}
-	plan := Plan{Tools: p.Programs.Tools(tree.Root()), StopGraceS: p.StopGraceS, RefuseBusy: p.RefuseBusy, LockDirs: p.LockDirs}
+	plan := Plan{Tools: p.Programs.Tools(tree.Root()), AnyInvocation: p.AnyInvocation, StopGraceS: p.StopGraceS, RefuseBusy: p.RefuseBusy, LockDirs: p.LockDirs}
 	if err := p.havePrograms(plan.Tools, tree.Root()); err != nil {
 		return Prepared{}, withRequest(err, in)
 	}
@@ -78,10 +83,11 @@ func (p Preparer) Prepare(ctx context.Context, in request.Capture) (Prepared, er
 	if err != nil {
 		return Prepared{}, withRequest(err, in)
 	}
-	plan.Env = p.environment(plan, build)
+	plan.Env, plan.PassEnv = p.environment(plan, build), p.PassEnv
+	plan.Withheld = rocprof.Withheld(p.Environ, plan.environment(p.Environ))
 	p.provenance(ctx, tree, plan.Kernel, &plan)
 	plan.Warnings = append(listing.Warnings, warnings...)
-	plan.DiscoverKey = discoverKey(plan, build.Stamp())
+	plan.DiscoverKey = p.discoverKey(plan, build.Stamp())
 	out := Prepared{Request: in, Plan: plan}
 	out.RequestKey, out.SameKey = p.keys(in, plan, build.Stamp())
 	return out, nil
@@ -192,6 +198,7 @@ func (p Preparer) List(ctx context.Context, argument string) (*worktree.Tree, *w
 	if err != nil {
 		return nil, nil, err
 	}
+	tree = tree.WithAnyInvocation(p.AnyInvocation)
 	if p.Recipes != "" {
 		recipes, err := worktree.LoadRecipes(p.Recipes)
 		if err != nil {
@@ -271,6 +278,9 @@ func (p Preparer) custom(tree *worktree.Tree, listing *worktree.Listing, in requ
 	if err != nil {
 		return err
 	}
+	if err := p.findProgram(inv); err != nil {
+		return err
+	}
 	plan.Invocation = *inv
 	if k, err := listing.Find(in.Kernel); err == nil && in.Kernel == k.Name {
 		plan.Kernel = k
@@ -278,6 +288,30 @@ func (p Preparer) custom(tree *worktree.Tree, listing *worktree.Listing, in requ
 		plan.Symbol = in.Kernel
 	}
 	return nil
+}
+
+// findProgram replaces a program's name by its path: relative to where it runs, or from PATH.
+func (p Preparer) findProgram(inv *worktree.Invocation) error {
+	if inv.Program == "" {
+		return nil
+	}
+	var looked []string
+	switch {
+	case filepath.IsAbs(inv.Program):
+		looked = []string{inv.Program}
+	case filepath.Base(inv.Program) != inv.Program:
+		looked = []string{filepath.Join(inv.Cwd, inv.Program)}
+	default:
+		looked = onPath(p.getenv("PATH"), inv.Program)
+	}
+	if path := firstProgram(looked); path != "" {
+		inv.Program = path
+		return nil
+	}
+	return envelope.Build(envelope.BadArgs, envelope.Facts{
+		Message:  fmt.Sprintf("the invocation cannot be run: there is no program %.200q", inv.Program),
+		Evidence: envelope.Evidence{Field: "invocation", Value: inv.Program, Allowed: "a program on PATH, or its path", LookedAt: head(looked, maxPlaces)},
+	})
 }
 
 // selectGPU finds the GPU that an index inside the inherited mask means.
@@ -316,7 +350,17 @@ func (p Preparer) environment(plan Plan, build worktree.Build) []string {
 	set := append(slices.Clone(plan.Invocation.Env), build.Env()...)
 	set = append(set, "HIP_VISIBLE_DEVICES="+strconv.Itoa(plan.GPU.HIP))
 	set = append(set, plan.Tools.Env...)
-	return rocprof.Environment(p.Environ, set, append(slices.Clone(plan.Invocation.Unset), "CUDA_VISIBLE_DEVICES"))
+	return rocprof.Environment(p.Environ, set, plan.unset())
+}
+
+// unset are the variables that no workload inherits: the test's, and a second mask beside the one that is set.
+func (p Plan) unset() []string {
+	return append(slices.Clone(p.Invocation.Unset), "CUDA_VISIBLE_DEVICES")
+}
+
+// environment completes Env by what is let pass besides.
+func (p Plan) environment(inherited []string) []string {
+	return rocprof.WithEnv(rocprof.Passed(inherited, p.PassEnv), p.Env, p.unset())
 }
 
 func (p Preparer) provenance(ctx context.Context, tree *worktree.Tree, k *worktree.Kernel, plan *Plan) {
@@ -332,15 +376,15 @@ func (p Preparer) provenance(ctx context.Context, tree *worktree.Tree, k *worktr
 func (p Preparer) keys(in request.Capture, plan Plan, build string) (requestKey, sameKey string) {
 	in.RetryOf, in.Force, in.Rediscover = "", false, false
 	requestKey = hash("request", in, plan.Provenance.Worktree, plan.GPU)
-	sameKey = hash("same", requestKey, plan.Invocation, plan.Env, plan.Provenance.SourceHash, plan.Provenance.Commit, build, toolStamps(plan.Tools))
+	sameKey = hash("same", requestKey, plan.Invocation, plan.environment(p.Environ), plan.Provenance.SourceHash, plan.Provenance.Commit, build, toolStamps(plan))
 	return requestKey, sameKey
 }
 
 // discoverKey hashes what a workload's launches depend on: the command and its environment, the worktree's state, the build, the tools,
 // the GPU and the host. What is traced of it makes no difference.
-func discoverKey(plan Plan, build string) string {
-	p := plan.Provenance
-	return hash("discover", plan.Invocation.Argv, plan.Invocation.Cwd, plan.Env, p.Worktree, p.SourceHash, p.Commit, p.Dirty, p.Host, plan.GPU, build, toolStamps(plan.Tools))
+func (p Preparer) discoverKey(plan Plan, build string) string {
+	from := plan.Provenance
+	return hash("discover", plan.Invocation.Argv, plan.Invocation.Cwd, plan.environment(p.Environ), from.Worktree, from.SourceHash, from.Commit, from.Dirty, from.Host, plan.GPU, build, toolStamps(plan))
 }
 
 func hash(parts ...any) string {
@@ -353,9 +397,10 @@ func hash(parts ...any) string {
 }
 
 // toolStamps tell whether a program was replaced since: its path, size and time of change.
-func toolStamps(t Tools) []string {
+func toolStamps(plan Plan) []string {
+	t := plan.Tools
 	var out []string
-	for _, argv := range [][]string{t.Rocprofv3, t.Python} {
+	for _, argv := range [][]string{t.Rocprofv3, t.Python, {plan.Invocation.Program}} {
 		stamp := strings.Join(argv, " ")
 		if len(argv) > 0 {
 			if info, err := os.Stat(argv[0]); err == nil && t.Simulated == "" {

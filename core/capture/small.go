@@ -58,7 +58,7 @@ func (d *driver) smaller(ctx context.Context, big rocprof.Choice) (*worktree.Inv
 	if err != nil {
 		return nil, 0, fmt.Sprintf("the worktree is not there any more: %v", err)
 	}
-	got, err := tree.Invocation(d.plan.Kernel, worktree.InvocationRequest{Shape: less.String(), Args: d.run.Request.Args})
+	got, err := tree.WithAnyInvocation(d.plan.AnyInvocation).Invocation(d.plan.Kernel, worktree.InvocationRequest{Shape: less.String(), Args: d.run.Request.Args})
 	if err != nil {
 		return nil, 0, fmt.Sprintf("the smaller shape %s cannot be bound: %v", less, err)
 	}

@@ -36,7 +36,7 @@ func (t timedOut) Error() string { return fmt.Sprintf("the limit of %v is over",
 // step is one command of a run and what became of it.
 type step struct {
 	Name string `json:"step"`
-	// Argv, Dir and EnvDelta record the call; EnvDelta is against the supervisor's own environment.
+	// Argv, Dir and EnvDelta record the call; EnvDelta is against the server's environment.
 	Argv     []string `json:"argv"`
 	Dir      string   `json:"cwd"`
 	EnvDelta []string `json:"env_delta"`
@@ -51,7 +51,7 @@ type step struct {
 // it has, then after the grace SIGKILL, then a sweep of whatever is left. The error is nil when the command ended by itself,
 // whatever its status; otherwise the cause of ctx, or why the command could not be started.
 func (d *driver) runStep(ctx context.Context, name string, argv []string, env []string) (step, error) {
-	st := step{Name: name, Argv: argv, Dir: d.plan.Invocation.Cwd, EnvDelta: rocprof.EnvDelta(os.Environ(), env), log: filepath.Join("logs", name+".log")}
+	st := step{Name: name, Argv: argv, Dir: d.plan.Invocation.Cwd, EnvDelta: rocprof.EnvDelta(os.Environ(), env, d.plan.Withheld), log: filepath.Join("logs", name+".log")}
 	if err := context.Cause(ctx); err != nil {
 		return st, err
 	}

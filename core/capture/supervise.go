@@ -100,6 +100,7 @@ func (d *driver) guarded(ctx context.Context) (err error) {
 	if err := d.store.ReadJSON(d.run.ID, "plan.json", &d.plan); err != nil {
 		return err
 	}
+	d.plan.Env = d.plan.environment(os.Environ())
 	limit := time.Duration(d.run.TimeoutS) * time.Second
 	release, err := d.takeGPU(ctx, limit)
 	if err != nil {

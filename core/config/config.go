@@ -4,6 +4,7 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -42,6 +43,8 @@ var settings = []Setting{
 	{Flag: "recipes", Env: "FLYPROF_RECIPES", Path: true, Help: "recipes.json with curated invocations"},
 	{Flag: "gpu", Env: "FLYPROF_GPU", Default: "0", Number: true, Help: "default GPU index inside the inherited visible-devices mask"},
 	{Flag: "allow-path", Env: "FLYPROF_ALLOW_PATH", Multi: true, Path: true, Help: "further directory that worktree, cwd and path arguments may name"},
+	{Flag: "allow-any-invocation", Env: "FLYPROF_ALLOW_ANY_INVOCATION", Bool: true, Help: "let an invocation run any program, with any variables and arguments (default: python or pytest on a script of the worktree or cwd); there is no shell either way"},
+	{Flag: "pass-env", Env: "FLYPROF_PASS_ENV", Words: true, Help: "further variables of the server's environment that tests get, separated by commas; NAME* for all that begin so"},
 	{Flag: "toolsets", Env: "FLYPROF_TOOLSETS", Default: "all", Words: true, Help: "toolsets to serve: capture, analyze, all"},
 	{Flag: "tools", Env: "FLYPROF_TOOLS", Words: true, Help: "serve only these tools of the toolsets, separated by commas"},
 	{Flag: "exclude-tools", Env: "FLYPROF_EXCLUDE_TOOLS", Words: true, Help: "tools that are not served, separated by commas"},
@@ -70,15 +73,19 @@ func Settings() []Setting { return append([]Setting(nil), settings...) }
 // Config is what is in force.
 type Config struct {
 	// Config is the configuration file that was read; empty where there is none.
-	Config          string
-	Worktree        string
-	Python          string
-	Rocprofv3       string
-	ATTLibraryPath  []string
-	RunsDir         string
-	Recipes         string
-	GPU             int
-	AllowPath       []string
+	Config         string
+	Worktree       string
+	Python         string
+	Rocprofv3      string
+	ATTLibraryPath []string
+	RunsDir        string
+	Recipes        string
+	GPU            int
+	AllowPath      []string
+	// AllowAnyInvocation lifts what an invocation is confined to.
+	AllowAnyInvocation bool
+	// PassEnv are names of variables; one that ends in * stands for all that begin so.
+	PassEnv         []string
 	Toolsets        []string
 	Tools           []string
 	ExcludeTools    []string
@@ -153,6 +160,7 @@ func Resolve(getenv func(string) string, sources ...Source) (Config, error) {
 	c := Config{
 		Config: r.one(configFlag), Worktree: r.one("worktree"), Python: r.one("python"), Rocprofv3: r.one("rocprofv3"), ATTLibraryPath: r.many("att-library-path"),
 		RunsDir: r.one("runs-dir"), Recipes: r.one("recipes"), GPU: r.number("gpu", 0, 255), AllowPath: r.many("allow-path"),
+		AllowAnyInvocation: r.boolean("allow-any-invocation"), PassEnv: r.words("pass-env"),
 		Toolsets: r.words("toolsets"), Tools: r.words("tools"), ExcludeTools: r.words("exclude-tools"), ReadOnly: r.boolean("read-only"), KeepRuns: r.boolean("keep-runs"), LockDir: r.one("lock-dir"),
 		HTTP: r.one("http"), HTTPTokenFile: r.one("http-token-file"), HTTPAllowHost: r.many("http-allow-host"), HTTPAllowOrigin: r.many("http-allow-origin"),
 		HTTPCert: r.one("http-cert"), HTTPKey: r.one("http-key"),
@@ -163,6 +171,11 @@ func Resolve(getenv func(string) string, sources ...Source) (Config, error) {
 	for _, t := range c.Toolsets {
 		if t != "all" && t != "capture" && t != "analyze" {
 			r.bad("toolsets", t, "capture, analyze, all, separated by commas")
+		}
+	}
+	for _, name := range c.PassEnv {
+		if !variable.MatchString(name) {
+			r.bad("pass-env", name, "names of variables, separated by commas; the last letter may be * for all that begin so")
 		}
 	}
 	if len(c.Toolsets) == 0 {
@@ -199,6 +212,9 @@ func (c Config) InForce() []InForce {
 	}
 	return out
 }
+
+// variable is a name as --pass-env takes it: an environment may have any that holds no =.
+var variable = regexp.MustCompile(`^[^=*\s]+\*?$`)
 
 func defaultRunsDir(getenv func(string) string) string {
 	if d := getenv("XDG_DATA_HOME"); filepath.IsAbs(d) {

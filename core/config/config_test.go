@@ -41,7 +41,7 @@ func TestReplayAndFaultImplySimulate(t *testing.T) {
 }
 
 func TestBadValuesNameFlagValueAndWhatIsAllowed(t *testing.T) {
-	for flag, value := range map[string]string{"gpu": "-1", "stop-grace": "x", "log-level": "loud", "simulate": "gfx90a", "toolsets": "capture,x", "read-only": "maybe", "seed": "1e9"} {
+	for flag, value := range map[string]string{"gpu": "-1", "stop-grace": "x", "log-level": "loud", "simulate": "gfx90a", "toolsets": "capture,x", "read-only": "maybe", "pass-env": "A,B=1", "allow-any-invocation": "some", "seed": "1e9"} {
 		e := env(map[string]string{"HOME": "/h"})
 		_, err := Resolve(e, flags(map[string]string{flag: value}), FromEnv(e))
 		var ee *envelope.Error

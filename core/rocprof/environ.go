@@ -27,7 +27,7 @@ var inheritedEnv = []envRule{
 	// under a profiler.
 	{names: []string{"ARCH", "COMPILE_ONLY", "FLYDSL_RUNTIME_RUN_ONLY", "FLYDSL_RUNTIME_ENABLE_CACHE"}},
 	// Secrets, also under names that would pass below.
-	{names: []string{"SLURM_JWT", "SLURM_SPANK_*"}},
+	{names: []string{"SLURM_JWT", "SLURM_SPANK_*", "PYTHON_KEYRING_*"}},
 
 	{keep: true, names: []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "PWD", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "TMPDIR", "TMP", "TEMP", "XDG_*",
@@ -44,8 +44,11 @@ var inheritedEnv = []envRule{
 	{keep: true, names: []string{"SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "NUMBER_OF_PROCESSORS"}},
 }
 
-// secretWords mark a name as a secret whatever rule it falls under.
-var secretWords = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY"}
+// secretWords mark a name as a secret whatever rule it falls under, and so do the ends of names in secretEnds.
+var (
+	secretWords = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "COOKIE", "APIKEY"}
+	secretEnds  = []string{"_KEY", "_KEYS", "_PAT", "_PWD"}
+)
 
 // codegenEnv are the variables that change the code which is traced, or which kernels are launched: FlyDSL's compile settings, the
 // switches that its kernels read while they are built, shapes given by environment, and the baselines' own. The first rule
@@ -66,6 +69,39 @@ func Environment(inherited, set, unset []string) []string {
 		}
 	}
 	return WithEnv(pass, set, unset)
+}
+
+// Passed gives the inherited variables that are let pass besides. A name in full passes whatever it is; one that ends in * stands for all
+// that begin so, but for those that are withheld by name or are secrets.
+func Passed(inherited, names []string) []string {
+	var out []string
+	for _, kv := range inherited {
+		name, _, ok := cutEnv(kv)
+		if ok && slices.ContainsFunc(names, func(pattern string) bool {
+			stem, many := strings.CutSuffix(envKey(pattern), "*")
+			if !many {
+				return envKey(name) == stem
+			}
+			return strings.HasPrefix(envKey(name), stem) && !secret(name) && decide(append(slices.Clone(inheritedEnv), envRule{names: []string{envKey(pattern)}, keep: true}), name)
+		}) {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+// Withheld gives the names of the inherited variables that a child does not have, sorted.
+func Withheld(inherited, env []string) []string {
+	has := envMap(env)
+	var out []string
+	for key, kv := range envMap(inherited) {
+		if _, ok := has[key]; !ok {
+			name, _, _ := cutEnv(kv)
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // WithEnv changes an environment that was made before, without sifting it again. What stands later wins: set ("NAME=value") over
@@ -89,8 +125,8 @@ func WithEnv(env, set, unset []string) []string {
 }
 
 // EnvDelta says how final differs from inherited, for the record: "NAME=value" for what was added or changed, "-NAME" for what was
-// left out, whose value is nobody's business. Sorted by name.
-func EnvDelta(inherited, final []string) []string {
+// left out, whose value is nobody's business. withheld are names that had been left out before. Sorted by name.
+func EnvDelta(inherited, final, withheld []string) []string {
 	was, is := envMap(inherited), envMap(final)
 	var out []string
 	for key, kv := range is {
@@ -98,9 +134,14 @@ func EnvDelta(inherited, final []string) []string {
 			out = append(out, kv)
 		}
 	}
-	for key, kv := range was {
-		if _, ok := is[key]; !ok {
-			name, _, _ := cutEnv(kv)
+	gone := slices.Clone(withheld)
+	for _, name := range Withheld(inherited, final) {
+		if !slices.Contains(gone, name) {
+			gone = append(gone, name)
+		}
+	}
+	for _, name := range gone {
+		if _, ok := is[envKey(name)]; !ok {
 			out = append(out, "-"+name)
 		}
 	}
@@ -161,5 +202,6 @@ func decide(rules []envRule, name string) bool {
 
 func secret(name string) bool {
 	name = strings.ToUpper(name)
-	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) }) ||
+		slices.ContainsFunc(secretEnds, func(end string) bool { return strings.HasSuffix(name, end) })
 }

@@ -18,7 +18,7 @@ func TestEnvironmentSifts(t *testing.T) {
 	stop := []string{
 		"ROCPROF_OUTPUT_FORMAT", "ROCPROF_ATT_LIBRARY_PATH", "ROCPROFILER_LIBRARY_CTOR", "ROCP_TOOL_LIBRARIES", "LD_PRELOAD", "HSA_TOOLS_LIB", "ARCH", "COMPILE_ONLY",
 		"FLYDSL_RUNTIME_RUN_ONLY", "FLYDSL_RUNTIME_ENABLE_CACHE", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "HF_TOKEN", "SLURM_JWT", "TORCH_HUB_TOKEN", "AITER_API_KEY",
-		"FLYDSL_DB_PASSWORD", "FLYPROF_RUNS_DIR", "SSH_AUTH_SOCK", "MY_OWN", "PATHS", "HOMES", "FA",
+		"FLYDSL_DB_PASSWORD", "AITER_SIGNING_KEY", "TORCH_DEPLOY_PAT", "XDG_SESSION_COOKIE", "AWS_SESSION_TOKEN", "AWS_REGION", "GH_PAT", "OPENAI_API_KEY", "HTTPS_PROXY", "KUBECONFIG", "PYTHON_KEYRING_BACKEND", "FLYPROF_RUNS_DIR", "SSH_AUTH_SOCK", "MY_OWN", "PATHS", "HOMES", "FA",
 	}
 	var in []string
 	for _, name := range append(slices.Clone(pass), stop...) {
@@ -63,12 +63,31 @@ func TestWithEnvDoesNotSift(t *testing.T) {
 	}
 }
 
-func TestEnvDelta(t *testing.T) {
-	got := EnvDelta([]string{"PATH=/a", "HOME=/h", "GITHUB_TOKEN=abc", "LANG=C"}, []string{"PATH=/b", "HOME=/h", "NEW=1", "LANG=C"})
-	if diff := cmp.Diff([]string{"-GITHUB_TOKEN", "NEW=1", "PATH=/b"}, got); diff != "" {
+// TestPassed: a name in full beats every rule, a beginning lets pass only what no rule withholds.
+func TestPassed(t *testing.T) {
+	inherited := []string{"MY_OWN=1", "MY_TOKEN=2", "HF_TOKEN=3", "OTHER=4", "MY=5", "ROCPROF_X=6", "LD_PRELOAD=7"}
+	for _, c := range []struct{ names, want []string }{
+		{nil, nil},
+		{[]string{"HF_TOKEN", "LD_PRELOAD", "ABSENT"}, []string{"HF_TOKEN=3", "LD_PRELOAD=7"}},
+		{[]string{"MY_*"}, []string{"MY_OWN=1"}},
+		{[]string{"MY_*", "MY_TOKEN"}, []string{"MY_OWN=1", "MY_TOKEN=2"}},
+		{[]string{"ROCPROF_*", "LD_*"}, nil},
+	} {
+		if diff := cmp.Diff(c.want, Passed(inherited, c.names)); diff != "" {
+			t.Errorf("%v: %s", c.names, diff)
+		}
+	}
+	if diff := cmp.Diff([]string{"LD_PRELOAD", "OTHER"}, Withheld(inherited, []string{"MY_OWN=9", "MY_TOKEN=2", "HF_TOKEN=3", "MY=5", "ROCPROF_X="})); diff != "" {
 		t.Error(diff)
 	}
-	if got := EnvDelta(nil, nil); len(got) != 0 {
+}
+
+func TestEnvDelta(t *testing.T) {
+	got := EnvDelta([]string{"PATH=/a", "HOME=/h", "GITHUB_TOKEN=abc", "LANG=C"}, []string{"PATH=/b", "HOME=/h", "NEW=1", "LANG=C"}, []string{"AWS_REGION", "NEW", "GITHUB_TOKEN"})
+	if diff := cmp.Diff([]string{"-AWS_REGION", "-GITHUB_TOKEN", "NEW=1", "PATH=/b"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := EnvDelta(nil, nil, nil); len(got) != 0 {
 		t.Errorf("nothing changed: %q", got)
 	}
 }

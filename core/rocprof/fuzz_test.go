@@ -199,7 +199,7 @@ func FuzzEnvironment(f *testing.F) {
 			}
 			seen[envKey(name)] = true
 		}
-		EnvDelta(in, got)
+		EnvDelta(in, got, strings.Split(unset, "\n"))
 		CodegenEnv(got)
 	})
 }

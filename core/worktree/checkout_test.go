@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -302,12 +303,12 @@ func TestCustomInvocation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		"python tests/kernels/test_softmax.py --a 1":                  "tests/kernels/test_softmax.py --a 1",
-		"/usr/bin/python3.11 -u tests/kernels/test_softmax.py":        "tests/kernels/test_softmax.py",
-		"pytest tests/kernels/test_softmax.py::test_all -q":           "-m pytest tests/kernels/test_softmax.py::test_all -q",
-		"python -m pytest tests/kernels/test_softmax.py":              "-m pytest tests/kernels/test_softmax.py",
-		"tests/kernels/test_softmax.py":                               "tests/kernels/test_softmax.py",
-		`A=1 B="x y" python tests/kernels/test_softmax.py '$(id)' \|`: "tests/kernels/test_softmax.py $(id) |",
+		"python tests/kernels/test_softmax.py --a 1":                            "tests/kernels/test_softmax.py --a 1",
+		"/usr/bin/python3.11 -u tests/kernels/test_softmax.py":                  "tests/kernels/test_softmax.py",
+		"pytest tests/kernels/test_softmax.py::test_all -q":                     "-m pytest tests/kernels/test_softmax.py::test_all -q",
+		"python -m pytest tests/kernels/test_softmax.py":                        "-m pytest tests/kernels/test_softmax.py",
+		"tests/kernels/test_softmax.py":                                         "tests/kernels/test_softmax.py",
+		`FLYDSL_A=1 FA_B="x y" python tests/kernels/test_softmax.py '$(id)' \|`: "tests/kernels/test_softmax.py $(id) |",
 	} {
 		inv, err := tree.CustomInvocation(text, tree.Root(), nil)
 		if err != nil || strings.Join(inv.Argv, " ") != want {
@@ -315,14 +316,62 @@ func TestCustomInvocation(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "bash -c ls", "python -c 'import os'", "python -m http.server", "python", "python " + outside, "python ../evil.py", "pytest", "pytest -q",
+		"", "bash -c ls", "python -c 'import os'", "python -m http.server", "python", "python ../evil.py", "pytest", "pytest -q",
 		"HIP_VISIBLE_DEVICES=3 python tests/kernels/test_softmax.py", "LD_PRELOAD=/x python tests/kernels/test_softmax.py", "ROCPROF_X=1 python tests/kernels/test_softmax.py",
-		"python tests/kernels/absent.py", "python tests/kernels", "python 'tests", "A=1", "python tests/kernels/test_softmax.py\nid", "sudo python tests/kernels/test_softmax.py",
+		"python tests/kernels/absent.py", "python tests/kernels", "python 'tests", "FA_X=1", "A=1 python tests/kernels/test_softmax.py", "python tests/kernels/test_softmax.py\nid", "sudo python tests/kernels/test_softmax.py",
 		strings.Repeat("x", 5000),
 	} {
 		if _, err := tree.CustomInvocation(text, tree.Root(), nil); envelope.CodeOf(err) != envelope.BadArgs {
 			t.Errorf("%.60q: %v", text, err)
 		}
+	}
+	_, err := tree.CustomInvocation("python "+outside, tree.Root(), nil)
+	if e := envelope.As(err); e.Code != envelope.PathNotAllowed || !strings.Contains(e.Message, "--allow-any-invocation") || !strings.Contains(e.Message, "--allow-path") || e.Evidence.Setting == "" {
+		t.Errorf("a script elsewhere: %v", err)
+	}
+	_, err = tree.CustomInvocation("bash -c ls", tree.Root(), nil)
+	if e := envelope.As(err); !strings.Contains(e.Message, "--allow-any-invocation") || e.Evidence.Setting == "" {
+		t.Errorf("another program: %v", err)
+	}
+}
+
+// TestAnyInvocation: with the setting any program runs, still cut by no shell, and what this tool sets stays its own.
+func TestAnyInvocation(t *testing.T) {
+	tree := checkout(t, flyFiles).WithAnyInvocation(true)
+	for text, want := range map[string]string{
+		"python tests/kernels/test_softmax.py --a 1":     "|tests/kernels/test_softmax.py --a 1",
+		"python3 -X faulthandler -c 'print(1)'":          "|-X faulthandler -c print(1)",
+		"/usr/bin/python3.11 -u /else/where.py":          "/usr/bin/python3.11|-u /else/where.py",
+		"pytest -p evil /else/where.py":                  "|-m pytest -p evil /else/where.py",
+		"../other/bench.py -x":                           "|../other/bench.py -x",
+		"LD_LIBRARY_PATH=/a A=1 ./bench '$(id)' > out":   "./bench|$(id) > out",
+		"torchrun --nproc_per_node=1 tests/kernels/x.py": "torchrun|--nproc_per_node=1 tests/kernels/x.py",
+	} {
+		inv, err := tree.CustomInvocation(text, tree.Root(), []string{"more"})
+		if err != nil || inv.Program+"|"+strings.Join(inv.Argv, " ") != want+" more" {
+			t.Errorf("%s: %v %+v, want %s", text, err, inv, want)
+		}
+	}
+	inv, err := tree.CustomInvocation("ARCH=gfx950 LD_PRELOAD=/x ./bench", tree.Root(), nil)
+	if err != nil || slices.Contains(inv.Unset, "ARCH") || !slices.Contains(inv.Unset, "COMPILE_ONLY") || !slices.Contains(inv.Env, "LD_PRELOAD=/x") {
+		t.Errorf("%v %+v", err, inv)
+	}
+	for _, text := range []string{"", "A=1", "HIP_VISIBLE_DEVICES=3 ./bench", "ROCPROF_X=1 ./bench", "FLYPROF_RUN=1 ./bench", "./bench 'x", "./bench\nid"} {
+		_, err := tree.CustomInvocation(text, tree.Root(), nil)
+		if e := envelope.As(err); e.Code != envelope.BadArgs || strings.Contains(e.Message, "lifts") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	l, err := tree.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conv, err := l.Find("conv3d_implicit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tree.Invocation(conv, InvocationRequest{Args: []string{"-p", "evil"}}); err != nil {
+		t.Errorf("an argument of pytest: %v", err)
 	}
 }
 
@@ -364,11 +413,28 @@ func TestRecipes(t *testing.T) {
 		t.Errorf("%+v", gemm)
 	}
 	gone, err := l.Find("hgemm_splitk")
-	if err != nil || gone.Stale == "" || len(l.Warnings) != 1 {
+	if err != nil || gone.Stale == "" || len(l.Warnings) != 1 { // nothing is said of the GPU that a recipe pins
 		t.Fatalf("%v %+v %v", err, gone, l.Warnings)
 	}
 	if _, err := tree.Invocation(gone, InvocationRequest{}); envelope.CodeOf(err) != envelope.RecipeStale {
 		t.Errorf("%v", err)
+	}
+	own, err := parseRecipes([]byte(`[{"test_file":"tests/kernels/test_softmax.py","invocation":"FLYDSL_BENCH=1 PYTHONPATH=/x LD_PRELOAD=/y.so python tests/kernels/test_softmax.py"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for any, left := range map[bool]bool{false: true, true: false} {
+		l, err := tree.WithRecipes(own).WithAnyInvocation(any).List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := l.Find("softmax")
+		if err != nil || !slices.Contains(k.RecipeEnv, "FLYDSL_BENCH=1") || slices.Contains(k.RecipeEnv, "PYTHONPATH=/x") == left {
+			t.Errorf("any=%v: %v %+v", any, err, k.RecipeEnv)
+		}
+		if warned := len(l.Warnings) == 1 && strings.Contains(l.Warnings[0].Message, "PYTHONPATH, LD_PRELOAD (test_softmax.py)"); warned != left {
+			t.Errorf("any=%v: %v", any, l.Warnings)
+		}
 	}
 	// The way that a recipe takes is kept where the file has it.
 	for _, c := range []struct{ test, invocation, shape, argv string }{

@@ -20,7 +20,9 @@ type InvocationRequest struct {
 
 // Invocation is how a workload is run. Argv follows the interpreter.
 type Invocation struct {
-	Argv []string `json:"argv"`
+	// Program runs in the interpreter's place; empty for the interpreter.
+	Program string   `json:"program,omitempty"`
+	Argv    []string `json:"argv"`
 	// Env are settings NAME=value; Unset are names that must not be inherited.
 	Env   []string `json:"env"`
 	Unset []string `json:"unset"`
@@ -84,10 +86,14 @@ func (t *Tree) Invocation(k *Kernel, in InvocationRequest) (*Invocation, error) 
 	}
 	// Flags of the script are none of pytest's, and what is added stays within the worktree.
 	own := slices.Concat(k.RecipeArgs, in.Args)
-	if why := confined(own, func(name string) string { return t.allowedPath(name, t.root) }); why != "" {
+	why := ""
+	if !t.any {
+		why = confined(own, func(name string) string { return t.allowedPath(name, t.root) })
+	}
+	if why != "" {
 		return nil, envelope.Build(envelope.BadArgs, envelope.Facts{
-			Message: fmt.Sprintf("%s is run by pytest: %s", k.TestFile, why),
-			Evidence: envelope.Evidence{Field: "args", Value: strings.Join(own, " "),
+			Message: fmt.Sprintf("%s is run by pytest: %s; %s lifts this", k.TestFile, why, anySetting),
+			Evidence: envelope.Evidence{Field: "args", Value: strings.Join(own, " "), Setting: anySetting,
 				Allowed: "options of pytest that select tests or say how to report, such as -k EXPR, and files of the worktree"},
 		})
 	}
@@ -154,38 +160,27 @@ const (
 
 var assignment = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 
-// reservedNames are variables that decide which GPU is used, what is injected, or where code is loaded from. The tool sets
-// them itself.
-var reservedNames = []string{"HOME", "GCONV_PATH", "CC", "CXX", "TORCH_EXTENSIONS_DIR", "PATH", "GPU_DEVICE_ORDINAL", "BASH_ENV", "ENV"}
-
-var reservedPrefixes = []string{"ROCP", "LD_", "DYLD_", "HSA_TOOLS", "FLYPROF_", "PYTHON", "PYTEST_"}
-
-// harmless ones begin like a reserved one.
-var harmless = []string{"PYTHONUNBUFFERED", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "PYTHONFAULTHANDLER", "PYTHONUTF8"}
-
-func reserved(name string) bool {
-	if slices.Contains(harmless, name) {
-		return false
-	}
-	return strings.HasSuffix(name, "_VISIBLE_DEVICES") || slices.Contains(reservedNames, name) ||
-		slices.ContainsFunc(reservedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
-}
-
-// CustomInvocation reads a command of the caller's own: Python or pytest on a script of the worktree or of cwd. It is cut at
-// spaces and quotes and never seen by a shell.
+// CustomInvocation reads a command of the caller's own: Python or pytest on a script of the worktree or of cwd, or any program where
+// that is allowed (WithAnyInvocation). It is cut at spaces and quotes and never seen by a shell. A program other than these is named
+// as the caller did: finding it is for who runs it.
 //
-// Errors: BAD_ARGS (field invocation) for anything else.
+// Errors: BAD_ARGS (field invocation), and PATH_NOT_ALLOWED for a script elsewhere.
 func (t *Tree) CustomInvocation(text, cwd string, args []string) (*Invocation, error) {
-	bad := func(why string) error {
-		return envelope.Build(envelope.BadArgs, envelope.Facts{
-			Message: "the invocation cannot be run: " + why,
-			Evidence: envelope.Evidence{Field: "invocation", Value: text,
-				Allowed: "[NAME=value ...] python SCRIPT [ARGS] or pytest SCRIPT[::TEST] [ARGS], the script inside the worktree or cwd"},
-		})
+	refuse := func(code envelope.Code, why string, lifted bool) error {
+		f := envelope.Facts{
+			Message:  "the invocation cannot be run: " + why,
+			Evidence: envelope.Evidence{Field: "invocation", Value: text, Allowed: "[NAME=value ...] python SCRIPT [ARGS] or pytest SCRIPT[::TEST] [ARGS], the script inside the worktree or cwd"},
+		}
+		if lifted {
+			f.Message += "; " + anySetting + " lifts this"
+			f.Evidence.Setting = anySetting
+			f.Help = "Correct the argument that the evidence names, or let the server run any command with " + anySetting + "."
+		}
+		return envelope.Build(code, f)
 	}
 	words, err := splitWords(text)
 	if err != nil {
-		return nil, bad(err.Error())
+		return nil, refuse(envelope.BadArgs, err.Error(), false)
 	}
 	out := &Invocation{Cwd: cwd, Recipe: FromCaller, Unset: slices.Clone(never), Env: slices.Clone(always)}
 	for len(words) > 0 {
@@ -193,29 +188,48 @@ func (t *Tree) CustomInvocation(text, cwd string, args []string) (*Invocation, e
 		if m == nil {
 			break
 		}
-		if reserved(m[1]) {
-			return nil, bad(m[1] + " is set by this tool (the GPU by the argument gpu, where code is found by --worktree and --python)")
+		if why, lifted := refuseVariable(m[1], m[2], t.any); why != "" {
+			return nil, refuse(envelope.BadArgs, why, lifted)
 		}
 		out.Env = append(out.Env, words[0])
+		out.Unset = slices.DeleteFunc(out.Unset, func(name string) bool { return name == m[1] })
 		words = words[1:]
 	}
 	if len(words) == 0 {
-		return nil, bad("it names no program")
+		return nil, refuse(envelope.BadArgs, "it names no program", false)
+	}
+	if t.any {
+		out.Program, out.Argv = anyProgram(words)
+		out.Argv = append(out.Argv, args...)
+		return out, nil
 	}
 	argv, script, why := program(words)
 	if why != "" {
-		return nil, bad(why)
+		return nil, refuse(envelope.BadArgs, why, true)
 	}
-	if why := t.allowedScript(script, cwd); why != "" {
-		return nil, bad(why)
+	if code, why := t.allowedScript(script, cwd); why != "" {
+		return nil, refuse(code, why, code == envelope.PathNotAllowed)
 	}
 	out.Argv = append(argv, args...)
 	if argv[0] == "-m" {
 		if why := confined(out.Argv[2:], func(name string) string { return t.allowedPath(name, cwd) }); why != "" {
-			return nil, bad(why)
+			return nil, refuse(envelope.BadArgs, why, true)
 		}
 	}
 	return out, nil
+}
+
+// anyProgram gives the program and its arguments; the program is empty where the words leave it to the interpreter in force.
+func anyProgram(words []string) (string, []string) {
+	switch first := words[0]; {
+	case pythonName.MatchString(first):
+		return "", slices.Clone(words[1:])
+	case first == "pytest" || first == "py.test":
+		return "", append([]string{"-m", "pytest"}, words[1:]...)
+	case strings.HasSuffix(first, ".py"):
+		return "", slices.Clone(words)
+	}
+	return words[0], slices.Clone(words[1:])
 }
 
 var pythonName = regexp.MustCompile(`^python(3(\.\d+)?)?$`)
@@ -256,17 +270,17 @@ func program(words []string) (argv []string, script, why string) {
 }
 
 // allowedScript says why a script may not be run; empty where it may.
-func (t *Tree) allowedScript(script, cwd string) string {
+func (t *Tree) allowedScript(script, cwd string) (envelope.Code, string) {
 	real, why := t.resolve(script, cwd)
 	switch {
 	case why != "":
-		return why
+		return envelope.PathNotAllowed, why + " (the directories of --allow-path can be given as cwd)"
 	case real == "":
-		return fmt.Sprintf("there is no script %q", shorten(script, 200))
+		return envelope.BadArgs, fmt.Sprintf("there is no script %q", shorten(script, 200))
 	case !isRegular(real):
-		return fmt.Sprintf("%q is no regular file", shorten(script, 200))
+		return envelope.BadArgs, fmt.Sprintf("%q is no regular file", shorten(script, 200))
 	}
-	return ""
+	return "", ""
 }
 
 // allowedPath says why a file or directory may not be named. What is not there may be: it is no path, or pytest says so.

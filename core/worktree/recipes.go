@@ -17,7 +17,7 @@ import (
 type Recipe struct {
 	// Test is the path behind tests/kernels/, such as test_softmax.py: recipes name paths of the machine they were made on.
 	Test string
-	// Env and Args are what the invocation sets and passes, without what the caller decides.
+	// Env and Args are what the invocation sets and passes.
 	Env, Args []string
 	// Pytest: the invocation runs pytest, not the file as a script. Node is the test that it names, if any.
 	Pytest bool
@@ -110,9 +110,7 @@ func (e entry) recipe() (Recipe, bool) {
 		return r, false
 	}
 	for len(words) > 0 && assignment.MatchString(words[0]) {
-		if keep, _, _ := strings.Cut(words[0], "="); !reserved(keep) && keep != "ROCDSL_COMPARE_AITER" && keep != "ROCDSL_COMPARE_TORCH" {
-			r.Env = append(r.Env, words[0])
-		}
+		r.Env = append(r.Env, words[0])
 		words = words[1:]
 	}
 	for i, w := range words {
@@ -162,8 +160,12 @@ func hint(s string) string {
 
 // applyRecipes marks the kernels that the registry has, and adds those whose test is gone, so that asking for one says why.
 func (t *Tree) applyRecipes(l *Listing, files map[string]*pyFile) {
-	var stale []string
+	var stale, refused []string
 	for _, r := range t.recipes {
+		var left []string
+		if r.Env, left = t.recipeEnv(r.Env); len(left) > 0 {
+			refused = append(refused, fmt.Sprintf("%s (%s)", strings.Join(left, ", "), r.Test))
+		}
 		i := slices.IndexFunc(l.Kernels, func(k Kernel) bool { return strings.HasSuffix(k.TestFile, "/"+r.Test) })
 		if i >= 0 {
 			if l.Kernels[i].RecipeSource != FromRegistry { // the first recipe of a test counts
@@ -182,10 +184,31 @@ func (t *Tree) applyRecipes(l *Listing, files map[string]*pyFile) {
 		}
 		stale = append(stale, r.Test)
 	}
+	if len(refused) > 0 {
+		l.Warnings = append(l.Warnings, envelope.Warning{Code: "RECIPES_VARIABLES", Message: fmt.Sprintf(
+			"variables that recipes set are left out: %s; %s lets them pass", strings.Join(refused[:min(len(refused), 8)], ", "), anySetting)})
+	}
 	if len(stale) > 0 {
 		l.Warnings = append(l.Warnings, envelope.Warning{Code: "RECIPES_STALE", Message: fmt.Sprintf(
 			"%d recipes name tests that this worktree does not have: %s", len(stale), strings.Join(stale[:min(len(stale), 8)], ", "))})
 	}
+}
+
+// recipeEnv gives what a recipe may set, by the rules of a command of the caller's own, and the names that those leave out. The GPU and
+// the comparison runs are the caller's to decide: recipes in use set both, and nothing is said about it.
+func (t *Tree) recipeEnv(env []string) (kept, refused []string) {
+	for _, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		why, _ := refuseVariable(name, value, t.any)
+		switch {
+		case named(masks, name) || name == "ROCDSL_COMPARE_AITER" || name == "ROCDSL_COMPARE_TORCH":
+		case why == "":
+			kept = append(kept, kv)
+		default:
+			refused = append(refused, name)
+		}
+	}
+	return kept, refused
 }
 
 // adopt takes a recipe's way to run the test, where the file has it: one without a main part launches nothing as a script.

@@ -34,6 +34,7 @@ type Tree struct {
 	root    string // absolute, symbolic links resolved
 	asked   string
 	recipes []Recipe
+	any     bool   // commands are not confined
 	tests   string // "tests/kernels", or "" where the checkout has none
 }
 
@@ -88,6 +89,14 @@ func Open(ctx context.Context, root string) (*Tree, error) {
 func (t *Tree) WithRecipes(recipes []Recipe) *Tree {
 	c := *t
 	c.recipes = recipes
+	return &c
+}
+
+// WithAnyInvocation gives the tree with commands that may be anything where any is true: any program, any argument of pytest, and all
+// variables but those that this tool sets.
+func (t *Tree) WithAnyInvocation(any bool) *Tree {
+	c := *t
+	c.any = any
 	return &c
 }
 

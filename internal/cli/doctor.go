@@ -25,7 +25,7 @@ func (a *app) doctor(p capture.Preparer, store *runs.Store) func(ctx context.Con
 			Root: p.SysRoot, OS: runtime.GOOS, Getenv: os.Getenv, Run: doctor.Exec, Free: doctor.FreeSpace,
 			Rocprofv3: found.Rocprofv3, RocprofPlaces: p.Programs.RocprofPlaces(), Python: found.Python, PythonPlaces: p.Programs.PythonPlaces(root),
 			Rocminfo: program("rocminfo"), AMDSMI: program("amd-smi"), ATTLibraryPath: p.Programs.ATTLibraryPath,
-			Env: rocprof.Environment(os.Environ(), found.Env, nil), Simulated: found.Simulated, RunsDir: store.Dir(), GPU: p.GPU,
+			Env: rocprof.Environment(p.Environ, append(rocprof.Passed(p.Environ, p.PassEnv), found.Env...), nil), Simulated: found.Simulated, RunsDir: store.Dir(), GPU: p.GPU,
 			Worktree: func(ctx context.Context) (*worktree.Tree, error) {
 				root, err := p.Root(in.Worktree)
 				if err != nil {

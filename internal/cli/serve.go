@@ -21,6 +21,7 @@ import (
 	"github.com/flyprof/flyprof-mcp/core/jail"
 	"github.com/flyprof/flyprof-mcp/core/launch"
 	"github.com/flyprof/flyprof-mcp/core/request"
+	"github.com/flyprof/flyprof-mcp/core/rocprof"
 	"github.com/flyprof/flyprof-mcp/core/runs"
 	"github.com/flyprof/flyprof-mcp/core/triage"
 	"github.com/flyprof/flyprof-mcp/internal/stdio"
@@ -63,10 +64,12 @@ func newApp(c config.Config, log *slog.Logger) (*app, error) {
 		return nil, fmt.Errorf("the path of this program: %w", err)
 	}
 	a := &app{config: c, log: log}
-	a.spawner = &capture.Spawner{Argv: []string{self, superviseVerb}, Env: os.Environ(), Log: log}
+	environ := os.Environ()
+	a.spawner = &capture.Spawner{Argv: []string{self, superviseVerb}, Env: rocprof.Environment(environ, rocprof.Passed(environ, c.PassEnv), nil), Log: log}
 	prepare := capture.Preparer{
 		Programs: programs, Worktree: worktree, Jail: jail.New(append([]string{worktree}, c.AllowPath...)...), Recipes: c.Recipes,
-		GPU: c.GPU, StopGraceS: c.StopGraceS, RefuseBusy: c.GPUInUse == "refuse", LockDirs: lockDirs(c), Version: version(), OS: runtime.GOOS, SysRoot: "/", Environ: os.Environ(),
+		GPU: c.GPU, StopGraceS: c.StopGraceS, RefuseBusy: c.GPUInUse == "refuse", LockDirs: lockDirs(c), Version: version(), OS: runtime.GOOS, SysRoot: "/", Environ: environ, PassEnv: c.PassEnv,
+		AnyInvocation: c.AllowAnyInvocation,
 	}
 	a.service = &capture.Service{Store: store, Spawn: a.spawner, Prepare: prepare.Prepare, OnServerExit: runs.CancelOnExit, Log: log}
 	if c.KeepRuns {
