@@ -93,3 +93,23 @@ func (i Instruction) Kind() string {
 	}
 	return string(i.Class)
 }
+
+// widths are the bytes a lane of a memory instruction by how its mnemonic goes on.
+var widths = map[string]int{
+	"dwordx4": 16, "dwordx3": 12, "dwordx2": 8, "dword": 4, "ushort": 2, "sshort": 2, "short": 2, "ubyte": 1, "sbyte": 1, "byte": 1,
+	"b128": 16, "b96": 12, "b64": 8, "b32": 4, "b16": 2, "b8": 1, "u16": 2, "i16": 2, "u8": 1, "i8": 1,
+}
+
+// Bytes is what a load or store of vector memory moves for each lane; 0 where the mnemonic does not say.
+func (i Instruction) Bytes() int {
+	switch i.Class {
+	case VMEMLoad, VMEMStore, Flat, Scratch:
+		words := strings.Split(i.Mnemonic, "_")
+		for n := len(words) - 1; n > 0; n-- {
+			if w, ok := widths[words[n]]; ok {
+				return w
+			}
+		}
+	}
+	return 0
+}

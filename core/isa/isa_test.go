@@ -177,3 +177,16 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"buffer_load_dwordx4 v[0:3], v4, s[0:3], 0 offen": 16, "global_load_b96 v[0:2], v[4:5], off": 12, "global_store_dwordx2 v[0:1], v[2:3], off": 8, "scratch_load_dword v0, off": 4,
+		"buffer_load_ubyte_d16_hi v0, v1, s[0:3], 0": 1, "global_load_d16_hi_b16 v0, v[1:2], off": 2, "flat_load_u8 v0, v[1:2]": 1, "buffer_load_lds_dwordx4": 16, "global_load_lds_dwordx4": 16,
+		"buffer_load_format_xy v0, v1, s[0:3], 0": 0, "ds_read_b128 v[0:3], v4": 0, "s_load_dwordx2 s[0:1], s[2:3], 0x0": 0, "global_atomic_add v[0:1], v2, off": 0, "v_mov_b32 v0, v1": 0,
+	} {
+		if got := Parse(text).Bytes(); got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
+}
