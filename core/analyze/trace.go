@@ -9,6 +9,7 @@ package analyze
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -109,20 +110,29 @@ func Open(ctx context.Context, dir string, opt Options) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := d.Verdict(opt.Kernel); v.Err != nil {
+	v := d.Verdict(opt.Kernel)
+	if v.Err != nil {
 		return nil, v.Err
 	}
-	t := newTrace(d, merge(observers), opt)
+	if n := len(d.Code.Rows); n > maxRows {
+		return nil, envelope.Build(envelope.TraceCorrupt, envelope.Facts{
+			Message:  fmt.Sprintf("code.json of %s has %d rows; at most %d are analysed", filepath.Base(dir), n, maxRows),
+			Evidence: envelope.Evidence{Path: filepath.Join(filepath.Base(dir), "code.json"), Found: fmt.Sprintf("%d rows", n)},
+		})
+	}
+	t := newTrace(d, v, merge(observers), opt)
 	if err := t.readOccupancy(ctx); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
+// maxRows bounds the rows that are analysed: 400 MB. Kernels of more than 20,000 have not been seen.
+const maxRows = 1 << 20
+
 // newTrace puts together what was read.
-func newTrace(d *att.Dispatch, seen observation, opt Options) *Trace {
+func newTrace(d *att.Dispatch, v att.Verdict, seen observation, opt Options) *Trace {
 	all := d.Code.KernelRows(opt.Kernel)
-	v := d.Verdict(opt.Kernel)
 	t := &Trace{dispatch: d, totals: v.Totals, waves: seen.waves, warnings: slices.Clone(d.Warnings)}
 	t.info = Info{
 		Path: filepath.Base(d.Dir), Kernel: kernelOf(all, opt.Kernel), Version: d.Version, GfxIP: d.GfxIP, Arch: opt.Arch,
