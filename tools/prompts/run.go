@@ -206,7 +206,7 @@ func (p *Prompts) explain(ctx context.Context, args map[string]string) (answer, 
 			v.Tile = &request.Tile{Kernel: name, Shape: v.Trace.Shape}
 		}
 	}
-	v.Analysis = p.analysis(v.ID, v.Tag)
+	v.Analysis = p.analysis(v.ID, v.Tag, slices.ContainsFunc(v.D.PMC, func(pass capture.PMCPass) bool { return len(pass.Values) > 0 }))
 	a.description = fmt.Sprintf("The trace of run %s", quote(v.ID))
 	a.text, err = p.write("explain_trace.md", v)
 	return a, err
@@ -244,11 +244,14 @@ func (p *Prompts) traceFiles(v *runView) {
 	}
 }
 
-// analysis writes the calls of the tools that explain a run, where some are served.
-func (p *Prompts) analysis(id, tag string) []string {
+// analysis writes the calls of the tools that explain a run, where some are served; that of the counters only where there are any.
+func (p *Prompts) analysis(id, tag string, counted bool) []string {
 	var out []string
 	for _, t := range p.Served.Tools {
 		var schema struct{ Properties map[string]any }
+		if t.Verb == request.VerbCounters && !counted {
+			continue
+		}
 		if t.Toolset != tools.ToolsetAnalyze || json.Unmarshal(t.InputSchema, &schema) != nil || schema.Properties["run_id"] == nil {
 			continue
 		}
