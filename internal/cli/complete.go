@@ -49,7 +49,11 @@ func (v *verb) complete(cmd *cobra.Command, args map[string]property) {
 	}
 	if v.caller.program.DropIn {
 		for _, row := range dropInFor(v.tool.Verb) {
-			offerFor(cmd, row.name, noFiles)
+			offer := noFiles
+			if row.means != "" {
+				offer = v.values(row.means)
+			}
+			offerFor(cmd, row.name, offer)
 		}
 	}
 }
@@ -76,7 +80,7 @@ func (v *verb) values(name string) completer {
 	switch name {
 	case "kernel":
 		return c.kernels
-	case "run_id", "retry_of":
+	case "run_id", "retry_of", "before", "after":
 		return c.runIDs
 	case "uri":
 		return c.uris

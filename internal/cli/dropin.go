@@ -8,6 +8,7 @@ import (
 
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/request"
+	"github.com/flyprof/flyprof-mcp/core/runs"
 	"github.com/flyprof/flyprof-mcp/tools"
 )
 
@@ -20,6 +21,8 @@ type dropInFlag struct {
 	plain bool
 	// means is the argument that it is here.
 	means string
+	// run: a value of the form of a run id is run_id, since that is what an envelope's bundle is here.
+	run bool
 	// always says that what it asks for is so without it.
 	always string
 	// instead says what to use where it cannot be honoured.
@@ -28,21 +31,23 @@ type dropInFlag struct {
 
 const ownDirectory = "each run gets a directory of its own below --runs-dir, named in data.run_id: set --runs-dir, and go on with the run_id"
 
-// captures are the verbs that make runs or need none, analyses those that read a trace.
+// captures are the verbs that make runs or need none, analyses those that read a trace, noArch those without an argument arch.
 var (
 	captures = []request.Verb{request.VerbDoctor, request.VerbList, request.VerbTile, request.VerbCapture, request.VerbStatus, request.VerbCancel, request.VerbTriage, request.VerbRead}
 	analyses = []request.Verb{request.VerbBubbles, request.VerbMap, request.VerbCounters}
+	noArch   = slices.DeleteFunc(slices.Concat(captures, analyses, []request.Verb{request.VerbDiff}), func(v request.Verb) bool { return v == request.VerbDoctor || v == request.VerbTile })
 )
 
 var dropInFlags = []dropInFlag{
 	{name: "timeout", verbs: []request.Verb{request.VerbCapture}, means: "timeout_s"},
 	{name: "refresh", verbs: []request.Verb{request.VerbList}, plain: true, always: "every list reads the worktree anew"},
-	{name: "bundle", verbs: analyses, means: "path"},
+	{name: "detail", verbs: []request.Verb{request.VerbBubbles}, means: "code_line"},
+	{name: "bundle", verbs: analyses, means: "path", run: true},
 	{name: "bundle", verbs: captures, instead: ownDirectory},
 	{name: "bundle", verbs: []request.Verb{request.VerbDiff}, instead: "diff takes the two traces as --before and --after"},
 	{name: "out", instead: ownDirectory},
 	{name: "examples-dir", instead: "nothing is copied out: the files of a run stay in its directory below --runs-dir, and `read flyprof://runs/RUN_ID/files` lists them"},
-	{name: "arch", verbs: []request.Verb{request.VerbCapture, request.VerbList}, instead: "the architecture is that of the GPU (--gpu); doctor and tile take --arch"},
+	{name: "arch", verbs: noArch, instead: "the architecture is that of the GPU (--gpu) or of the trace; doctor and tile take --arch"},
 }
 
 // dropInVerb is a verb of the public flyprof that is none here.
@@ -60,8 +65,8 @@ var dropInVerbs = map[string]dropInVerb{
 	"run":      {instead: "doctor, tile and capture KERNEL --tag both --with-pmc, one after the other", call: captureAll},
 	"report":   {instead: "the envelope of the run: status RUN_ID"},
 	"bundle":   {instead: "the run's own directory below --runs-dir, whose files `read flyprof://runs/RUN_ID/files` lists"},
-	"wiki":     {instead: "the kernel's own documentation: this program only captures"},
-	"optimize": {instead: "the envelope of the run, and a person or agent that changes the kernel: this program only captures"},
+	"wiki":     {instead: "the kernel's own documentation: this program has no catalogue of techniques"},
+	"optimize": {instead: "the envelope of the run, and a person or agent that changes the kernel"},
 }
 
 // refuse says what to use in the place of a verb.
@@ -118,20 +123,24 @@ func (v *verb) dropIn(cmd *cobra.Command, call map[string]any) error {
 		if !flag.Changed {
 			continue
 		}
-		evidence := envelope.Evidence{Field: "--" + row.name, Value: flag.Value.String(), Allowed: row.instead}
+		value, means := flag.Value.String(), row.means
+		if row.run && runs.ValidID(value) {
+			means = "run_id"
+		}
+		evidence := envelope.Evidence{Field: "--" + row.name, Value: value, Allowed: row.instead}
 		if row.instead != "" {
 			return envelope.Build(envelope.BadArgs, envelope.Facts{
 				Message: fmt.Sprintf("--%s cannot be honoured: %s", row.name, row.instead), Help: "Leave it out: " + row.instead + ".", Evidence: evidence,
 			})
 		}
-		if row.means == "" {
+		if means == "" {
 			continue
 		}
-		if said, ok := call[row.means]; ok && said != flag.Value.String() {
-			evidence.Allowed = "one of --" + row.name + " and " + tools.FlagName(row.means)
-			return envelope.Build(envelope.BadArgs, envelope.Facts{Message: fmt.Sprintf("--%s and %s say different things", row.name, tools.FlagName(row.means)), Evidence: evidence})
+		if said, ok := call[means]; ok && said != value {
+			evidence.Allowed = "one of --" + row.name + " and " + tools.FlagName(means)
+			return envelope.Build(envelope.BadArgs, envelope.Facts{Message: fmt.Sprintf("--%s and %s say different things", row.name, tools.FlagName(means)), Evidence: evidence})
 		}
-		call[row.means] = flag.Value.String()
+		call[means] = value
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/flyprof/flyprof-mcp/core/request"
@@ -40,5 +41,21 @@ func TestDropInTables(t *testing.T) {
 				t.Errorf("--%s: %s has no argument %s", row.name, tool.Name, row.means)
 			}
 		}
+	}
+}
+
+// TestDropInBundle: the public flyprof's handle of a capture is a run_id here, or a directory.
+func TestDropInBundle(t *testing.T) {
+	t.Parallel()
+	for value, says := range map[string]string{
+		"softmax-20260101T000000Z-aaaaaa": `"field":"run_id"`,
+		"nowhere/at/all":                  `"field":"path"`,
+	} {
+		if stdout, _, exit := called(t, dropInProgram, "bubbles", "--bundle", value, "--runs-dir", t.TempDir(), "-f", "line"); exit == 0 || !strings.Contains(stdout, says) {
+			t.Errorf("%s: exit %d: %s", value, exit, stdout)
+		}
+	}
+	if stdout, _, exit := called(t, dropInProgram, "bubbles", "--bundle", "a", "--path", "b", "-f", "line"); exit != 78 || !strings.Contains(stdout, "different things") {
+		t.Errorf("exit %d: %s", exit, stdout)
 	}
 }

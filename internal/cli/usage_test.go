@@ -73,7 +73,7 @@ func TestMisuse(t *testing.T) {
 		"drop-in, arch":           {dropInProgram, []string{"capture", "softmax", "--arch", "gfx950"}, "--arch", "--gpu", ""},
 		"drop-in, two timeouts":   {dropInProgram, []string{"capture", "softmax", "--timeout", "60", "--timeout-s", "70"}, "--timeout", "different things", ""},
 		"drop-in, run":            {dropInProgram, []string{"run", "softmax", "--gpu", "0"}, "verb", "capture KERNEL --tag both --with-pmc", "flyprof capture softmax --tag both --with-pmc --gpu 0"},
-		"drop-in, wiki":           {dropInProgram, []string{"wiki", "barrier"}, "verb", "only captures", ""},
+		"drop-in, wiki":           {dropInProgram, []string{"wiki", "barrier"}, "verb", "no catalogue of techniques", ""},
 		"not the drop-in":         {mcpProgram, []string{"capture", "softmax", "--timeout", "60"}, "--timeout", "did you mean --timeout-s?", "flyprof-mcp capture softmax --timeout-s 60"},
 	} {
 		t.Run(name, func(t *testing.T) {
