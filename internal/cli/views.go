@@ -26,7 +26,12 @@ var views = map[request.Verb]func(*sheet, json.RawMessage) error{
 	request.VerbCancel:  view(captureView),
 	request.VerbTriage:  view(triageView),
 	request.VerbRead:    view(readView),
-	configVerb:          view(settingsView),
+
+	request.VerbBubbles:  view(bubblesView),
+	request.VerbMap:      view(mapView),
+	request.VerbCounters: view(countersView),
+	request.VerbDiff:     view(diffView),
+	configVerb:           view(settingsView),
 }
 
 func view[D any](show func(*sheet, D)) func(*sheet, json.RawMessage) error {

@@ -142,3 +142,32 @@ func TestPublicDowngrades(t *testing.T) {
 		}
 	}
 }
+
+// TestPublicAnalyses: the analyses that the public flyprof makes of a bundle, of which the envelope's bundle is the handle.
+func TestPublicAnalyses(t *testing.T) {
+	t.Parallel()
+	runs := t.TempDir()
+	captured, _ := flyprof(t, runs, "capture", "softmax", "--with-pmc")
+	for name, c := range map[string]struct {
+		args []string
+		has  []string
+	}{
+		"bubbles":          {[]string{"bubbles", "--bundle", captured.Bundle, "--tag", "big", "-f", "json"}, []string{"stalls", "hot"}},
+		"one instruction":  {[]string{"bubbles", "--bundle", captured.Bundle, "--detail", "5"}, []string{"hot"}},
+		"map":              {[]string{"map", "--bundle", filepath.Join(runs, captured.Bundle), "-f", "json"}, []string{"instructions"}},
+		"map of one":       {[]string{"map", "--bundle", captured.Bundle, "--code-line", "5"}, []string{"instructions"}},
+		"map of a source":  {[]string{"map", "--bundle", captured.Bundle, "--source-line", "softmax_kernel.py:17"}, []string{"instructions"}},
+		"counters":         {[]string{"counters", "--bundle", captured.Bundle, "-f", "json"}, []string{"values", "bound"}},
+		"before and after": {[]string{"diff", "--before", captured.Bundle, "--after", captured.Bundle}, []string{"verdict"}},
+	} {
+		a, code := flyprof(t, runs, c.args...)
+		if code != 0 {
+			t.Errorf("%s: exit %d: %s", name, code, a.raw)
+		}
+		for _, member := range c.has {
+			if a.get(member) == nil {
+				t.Errorf("%s: no data.%s: %s", name, member, a.raw)
+			}
+		}
+	}
+}
