@@ -17,11 +17,11 @@ const suite = path.dirname(createRequire(import.meta.url).resolve("@modelcontext
 const revisions = ["2025-11-25", "2026-07-28"];
 const needNoFixture = {
   "2025-11-25": [
-    "server-initialize", "server-session-lifecycle", "server-sse-multiple-streams", "ping", "completion-complete", "tools-list",
+    "server-initialize", "server-session-lifecycle", "server-sse-multiple-streams", "ping", "tools-list",
     "resources-list", "prompts-list", "dns-rebinding-protection",
   ],
   "2026-07-28": [
-    "server-stateless", "server-sse-multiple-streams", "completion-complete", "tools-list", "resources-list", "prompts-list",
+    "server-stateless", "server-sse-multiple-streams", "tools-list", "resources-list", "prompts-list",
     "dns-rebinding-protection", "caching", "sep-2164-resource-not-found", "http-header-validation", "input-required-result-unsupported-methods",
   ],
 };

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -40,18 +41,27 @@ func besides(production wire.Intercept) wire.Intercept {
 	}
 }
 
+// listen takes loopback addresses alone.
+func listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
+		return nil, errors.Join(fmt.Errorf("%s is no loopback address", l.Addr()), l.Close())
+	}
+	return l, nil
+}
+
 func run() error {
 	address := flag.String("http", "127.0.0.1:0", "loopback address to serve at")
 	runsDir := flag.String("runs-dir", "", "runs directory")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	l, err := net.Listen("tcp", *address)
+	l, err := listen(*address)
 	if err != nil {
 		return err
-	}
-	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
-		return fmt.Errorf("%s is no loopback address", l.Addr())
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	w, err := cli.Wire(*runsDir, log, server.WithLogging(), server.WithToolCapabilities(true), server.WithPromptCapabilities(true))
