@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flyprof/flyprof-mcp/core/analyze"
+	"github.com/flyprof/flyprof-mcp/core/artifact"
 	"github.com/flyprof/flyprof-mcp/core/envelope"
 	"github.com/flyprof/flyprof-mcp/core/request"
 	"github.com/flyprof/flyprof-mcp/core/soc"
@@ -41,11 +42,23 @@ func countersTool(d Deps) Tool {
 		if kernel == "" {
 			kernel = found.Kernel
 		}
-		gpu, _ := soc.For(found.Arch, found.Product)
-		c, more, err := analyze.CountersOf(files, analyze.CounterOptions{Kernel: kernel, GridItems: found.Workgroups * found.WorkgroupSize, Arch: found.Arch, SoC: gpu})
+		c, more, err := countersOf(files, kernel, found)
 		if err != nil {
 			return envelope.Reply[CountersData]{}, err
 		}
 		return envelope.Reply[CountersData]{Bundle: found.RunID, Data: &CountersData{originOf(found), c}, Warnings: append(warnings, more...)}, nil
 	})
+}
+
+// countersOf takes the counters of the traced launch: of its grid, or where that is no multiple of the workgroup, of the grid that was
+// counted most.
+func countersOf(files []analyze.CounterFile, kernel string, found artifact.Trace) (analyze.Counters, []envelope.Warning, error) {
+	gpu, _ := soc.For(found.Arch, found.Product)
+	opt := analyze.CounterOptions{Kernel: kernel, GridItems: found.Workgroups * found.WorkgroupSize, Arch: found.Arch, SoC: gpu}
+	c, warnings, err := analyze.CountersOf(files, opt)
+	if opt.GridItems > 0 && envelope.CodeOf(err) == envelope.NoArtifact {
+		opt.GridItems = 0
+		c, warnings, err = analyze.CountersOf(files, opt)
+	}
+	return c, warnings, err
 }

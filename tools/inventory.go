@@ -22,6 +22,8 @@ type Deps struct {
 	Doctor func(ctx context.Context, in request.Doctor) (envelope.Reply[doctor.Data], error)
 	// Triage explains failures.
 	Triage triage.Service
+	// ReadOnly: nothing is written, not even into runs of our own.
+	ReadOnly bool
 	// Traces finds the trace of a run or a directory.
 	Traces artifact.Finder
 	// Texts and files to read.
@@ -38,6 +40,6 @@ func All(d Deps) Inventory {
 		doctorTool(d), listTool(d), tileTool(d),
 		captureTool(d), statusTool(d), cancelTool(d),
 		triageTool(d), readTool(d),
-		bubblesTool(d), mapTool(d), countersTool(d), diffTool(d),
+		bubblesTool(d), mapTool(d), countersTool(d), diffTool(d), reportTool(d),
 	}
 }

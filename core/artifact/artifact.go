@@ -31,7 +31,10 @@ type Trace struct {
 	RecipeKernel              string
 	Workgroups, WorkgroupSize int64
 	AvgNS                     float64
-	Simulated                 bool
+	// MaxWaves are the waves that registers and LDS allow on a CU, Limiter what allows no more; 0 and "" where not known.
+	MaxWaves  int64
+	Limiter   string
+	Simulated bool
 	// Counters are the CSV files of performance counters beside the trace, absolute.
 	Counters []string
 	// Others are further dispatch directories with a trace, by name: which one was meant is the caller's to say.
@@ -54,6 +57,8 @@ type record struct {
 		State   string `json:"state"`
 		Shape   string `json:"shape"`
 		KeptDir string `json:"kept_dir"`
+		Waves   int64  `json:"occupancy_waves_per_cu"`
+		Limiter string `json:"occupancy_limiter"`
 		Grid    *struct {
 			Workgroups    int64 `json:"workgroups"`
 			WorkgroupSize int64 `json:"workgroup_size"`
@@ -176,7 +181,7 @@ func (rec record) trace(_ context.Context, root, tag string) (Trace, error) {
 	if !ok {
 		return Trace{}, missing(root, fmt.Sprintf("the record names a directory that is not in it: %.200q", one.KeptDir))
 	}
-	t := Trace{Dir: dir, Name: relative(root, dir), Tag: tag, Kernel: rec.Kernel, RecipeKernel: rec.RecipeKernel, Shape: one.Shape, AvgNS: rec.AvgNS}
+	t := Trace{Dir: dir, Name: relative(root, dir), Tag: tag, Kernel: rec.Kernel, RecipeKernel: rec.RecipeKernel, Shape: one.Shape, AvgNS: rec.AvgNS, MaxWaves: one.Waves, Limiter: one.Limiter}
 	if one.Grid != nil {
 		t.Workgroups, t.WorkgroupSize = one.Grid.Workgroups, one.Grid.WorkgroupSize
 	}

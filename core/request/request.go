@@ -26,6 +26,7 @@ const (
 	VerbMap      Verb = "map"
 	VerbCounters Verb = "counters"
 	VerbDiff     Verb = "diff"
+	VerbReport   Verb = "report"
 )
 
 // Args is implemented by the argument struct of each verb.
@@ -156,6 +157,16 @@ type Diff struct {
 	Tag    string `json:"tag,omitempty" jsonschema:"enum=small,enum=big" jsonschema_description:"Which traces of the runs; default big where there is one."`
 }
 
+// Report asks for ranked advice on a trace.
+type Report struct {
+	RunID string `json:"run_id,omitempty" jsonschema:"maxLength=200" jsonschema_description:"A run of this server; give this or path."`
+	Path  string `json:"path,omitempty" jsonschema:"maxLength=4096" jsonschema_description:"A directory with a trace on the server's host."`
+	Tag   string `json:"tag,omitempty" jsonschema:"enum=small,enum=big" jsonschema_description:"Which trace of the run; default big where there is one."`
+}
+
+// Verb implements Args.
+func (Report) Verb() Verb { return VerbReport }
+
 // Verb implements Args.
 func (Diff) Verb() Verb { return VerbDiff }
 
@@ -214,6 +225,7 @@ var readers = map[Verb]func([]byte) (Args, error){
 	VerbMap:      read[Map],
 	VerbCounters: read[Counters],
 	VerbDiff:     read[Diff],
+	VerbReport:   read[Report],
 }
 
 func read[A Args](raw []byte) (Args, error) {

@@ -186,6 +186,11 @@ func (s *Store) WriteJSON(id, name string, v any) error {
 	return s.writeFile(filepath.Join(s.Path(id), name), append(b, '\n'))
 }
 
+// WriteText writes a small text into a run's directory, atomically.
+func (s *Store) WriteText(id, name, text string) error {
+	return s.writeFile(filepath.Join(s.Path(id), name), []byte(text))
+}
+
 func (s *Store) writeFile(path string, b []byte) error {
 	if err := maybe.WriteFile(path, b, 0o644); err != nil {
 		return unwritable(s.dir, err)

@@ -34,7 +34,7 @@ const ownDirectory = "each run gets a directory of its own below --runs-dir, nam
 // captures are the verbs that make runs or need none, analyses those that read a trace, noArch those without an argument arch.
 var (
 	captures = []request.Verb{request.VerbDoctor, request.VerbList, request.VerbTile, request.VerbCapture, request.VerbStatus, request.VerbCancel, request.VerbTriage, request.VerbRead}
-	analyses = []request.Verb{request.VerbBubbles, request.VerbMap, request.VerbCounters}
+	analyses = []request.Verb{request.VerbBubbles, request.VerbMap, request.VerbCounters, request.VerbReport}
 	noArch   = slices.DeleteFunc(slices.Concat(captures, analyses, []request.Verb{request.VerbDiff}), func(v request.Verb) bool { return v == request.VerbDoctor || v == request.VerbTile })
 )
 
@@ -63,7 +63,6 @@ func captureAll(kernel string) request.Args {
 
 var dropInVerbs = map[string]dropInVerb{
 	"run":      {instead: "doctor, tile and capture KERNEL --tag both --with-pmc, one after the other", call: captureAll},
-	"report":   {instead: "the envelope of the run: status RUN_ID"},
 	"bundle":   {instead: "the run's own directory below --runs-dir, whose files `read flyprof://runs/RUN_ID/files` lists"},
 	"wiki":     {instead: "the kernel's own documentation: this program has no catalogue of techniques"},
 	"optimize": {instead: "the envelope of the run, and a person or agent that changes the kernel"},

@@ -84,7 +84,7 @@ func newApp(c config.Config, log *slog.Logger) (*app, error) {
 	a.source.Traces = artifact.Finder{Store: store, Resolve: a.resolve}
 	a.skills = resources.NewSkillMethods(skills.Skills(), mcp.Implementation{Name: serverName, Version: version(), Title: serverTitle})
 	a.all = tools.All(tools.Deps{
-		Runs: a.service, Worktrees: prepare, Triage: triage.Service{Store: store, Resolve: a.resolve}, Traces: a.source.Traces, Doctor: a.doctor(prepare, store), Resources: a.source, Progress: progress, Arch: c.Simulate,
+		Runs: a.service, Worktrees: prepare, Triage: triage.Service{Store: store, Resolve: a.resolve}, Traces: a.source.Traces, ReadOnly: c.ReadOnly, Doctor: a.doctor(prepare, store), Resources: a.source, Progress: progress, Arch: c.Simulate,
 	})
 	if a.served, err = a.all.Filter(tools.Selection{Toolsets: toolsets(c), Only: c.Tools, Except: c.ExcludeTools, ReadOnly: c.ReadOnly}); err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ var views = map[request.Verb]func(*sheet, json.RawMessage) error{
 	request.VerbMap:      view(mapView),
 	request.VerbCounters: view(countersView),
 	request.VerbDiff:     view(diffView),
+	request.VerbReport:   view(reportView),
 	configVerb:           view(settingsView),
 }
 

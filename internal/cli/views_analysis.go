@@ -117,6 +117,26 @@ func diffView(s *sheet, d tools.DiffData) {
 	}
 }
 
+func reportView(s *sheet, d tools.ReportData) {
+	s.simulated(d.Simulated)
+	s.linef("bound: %s: %s", d.Bound.Kind, d.Bound.Basis)
+	s.linef("optimal: %v: %s", d.Optimal, d.Basis)
+	var rows, where [][]string
+	for _, f := range d.Findings {
+		rows = append(rows, []string{f.Severity, f.Title, strconv.FormatFloat(f.Value, 'f', 1, 64) + " " + f.Unit, f.Advice})
+		for _, w := range f.Where {
+			where = append(where, []string{f.Rule, w.ISA, w.Place, figure(w.Stall)})
+		}
+	}
+	s.rows([]string{"SEVERITY", "FINDING", "VALUE", "ADVICE"}, rows)
+	s.rows([]string{"RULE", "INSTRUCTION", "SOURCE", "STALL"}, where)
+	rows = nil
+	for _, n := range d.NotApplied {
+		rows = append(rows, []string{n.Rule, n.Why})
+	}
+	s.rows([]string{"NOT_APPLIED", "WHY"}, rows)
+}
+
 // figure writes a number, 0 too.
 func figure[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
 

@@ -46,6 +46,18 @@ func TestAnalysis(t *testing.T) {
 			t.Errorf("%v: %.900s", args, c.raw)
 		}
 	}
+	report := s.call("flyprof_report", map[string]any{"run_id": a.Bundle})
+	files, _ := report.get("files").([]any)
+	if !report.OK || report.get("bound.kind") == nil || report.get("optimal_basis") == nil || len(files) != 2 {
+		t.Fatalf("%.1500s", report.raw)
+	}
+	page := s.call("flyprof_read", map[string]any{"uri": files[0]})
+	if text, _ := page.get("text").(string); !strings.Contains(text, "# Report on `softmax_kernel_0`") || !strings.Contains(text, "SIMULATED") {
+		t.Errorf("%.800s", page.raw)
+	}
+	if of := s.call("flyprof_report", map[string]any{"path": filepath.Join(s.runs, a.Bundle)}); !of.OK || of.get("files") != nil || of.get("bound.kind") != report.get("bound.kind") {
+		t.Errorf("%.800s", of.raw)
+	}
 	same := s.call("flyprof_diff", map[string]any{"before": a.Bundle, "after": filepath.Join(s.runs, a.Bundle)})
 	if !same.OK || same.get("alike") != true || same.get("verdict") != "same" || same.get("stall.delta") != 0.0 {
 		t.Errorf("%.1500s", same.raw)
