@@ -305,7 +305,7 @@ func TestCaptureSkillCoversTheCatalogue(t *testing.T) {
 	}
 	elsewhere := []envelope.Code{ // not of a capture, or clear from the class alone
 		envelope.NoArtifact, envelope.NoRecommendation, envelope.RunNotFound, envelope.RunNotFinished,
-		envelope.DiskFull, envelope.StoreUnwritable, envelope.Internal, envelope.Cancelled,
+		envelope.DiskFull, envelope.StoreUnwritable, envelope.FileConflict, envelope.Internal, envelope.Cancelled,
 	}
 	for _, row := range envelope.Catalogue() {
 		in := regexp.MustCompile(`\b` + string(row.Code) + `\b`).MatchString(table)

@@ -215,8 +215,8 @@ func (p *parser) setting(key string, value toml.Primitive) (flag string, g Given
 		found := fmt.Sprint(any)
 		return "", g, p.fault(line, key, found, allowed(s), nil, fmt.Sprintf("%s is %.100s; allowed: %s", key, found, allowed(s)))
 	}
-	if s.Path {
-		for i := range texts {
+	for i := range texts {
+		if s.Path {
 			texts[i] = p.resolve(s, texts[i])
 		}
 	}
@@ -268,19 +268,24 @@ func textsOf(s Setting, value any) ([]string, bool) {
 	return nil, false
 }
 
-// resolve makes a path of the file absolute. A program without a directory stays a name, and ~ is the home directory: no shell has
-// seen the text.
+// resolve makes a path of the file absolute. ~ is the home directory: no shell has seen the text.
 func (p *parser) resolve(s Setting, text string) string {
 	if rest, ok := strings.CutPrefix(text, "~/"); ok {
 		if home := homeDir(p.getenv); home != "" {
 			return filepath.Join(home, rest)
 		}
 	}
+	return s.Absolute(p.dir, text)
+}
+
+// Absolute gives the value of a setting that is a path as one that means the same from any directory; dir is where a relative one begins.
+// A program without a directory stays a name, and any other value what it is.
+func (s Setting) Absolute(dir, value string) string {
 	program := s.Flag == "python" || s.Flag == "rocprofv3"
-	if text == "" || filepath.IsAbs(text) || program && filepath.Base(text) == text {
-		return text
+	if !s.Path || value == "" || filepath.IsAbs(value) || program && filepath.Base(value) == value {
+		return value
 	}
-	return filepath.Join(p.dir, text)
+	return filepath.Join(dir, value)
 }
 
 func homeDir(getenv func(string) string) string {

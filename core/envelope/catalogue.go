@@ -63,6 +63,7 @@ const (
 	NeedsMultiGPU     Code = "NEEDS_MULTI_GPU"
 	RecipeStale       Code = "RECIPE_STALE"
 	PathNotAllowed    Code = "PATH_NOT_ALLOWED"
+	FileConflict      Code = "FILE_CONFLICT"
 
 	DiskFull        Code = "DISK_FULL"
 	StoreUnwritable Code = "STORE_UNWRITABLE"
@@ -329,6 +330,12 @@ var catalogue = []Row{
 		Meaning: "The path lies outside the directories that the server may touch.",
 		Help:    "Use a path inside the worktree or the runs directory, or allow it with --allow-path.",
 		actions: fix("allow the directory with --allow-path, or use a path inside the worktree or the runs directory")},
+	{Code: FileConflict, Class: ClassConfig, Kinds: fixes,
+		Meaning: "A file that this would write holds something that would be lost, or cannot be read or written; it was left as it is.",
+		Help:    "Look at the files that the evidence names; change them by hand, or repeat the command with --force where it has that.",
+		actions: func(f Facts) []Action {
+			return []Action{{Kind: AskUser, Reason: "somebody has to look at what is in the way: " + f.Message}, {Kind: FixConfig, Reason: "change the file by hand, or repeat the command with --force where it has that"}}
+		}},
 
 	{Code: DiskFull, Class: ClassIO, Kinds: fixes,
 		Meaning: "There is no room left for the trace.",

@@ -45,6 +45,7 @@ var recognised = map[envelope.Code]string{
 	envelope.NeedsMultiGPU:       "the test is one of several ranks",
 	envelope.RecipeStale:         "a recipe names a test that is not there",
 	envelope.PathNotAllowed:      "the path leads out of the directories that may be read",
+	envelope.FileConflict:        "an entry in a client's file, or a file of a skill, is not as this program wrote it, or cannot be read or written",
 	envelope.DiskFull:            "writing failed for want of room",
 	envelope.StoreUnwritable:     "the runs directory cannot be written",
 	envelope.Internal:            "a bug: a panic, or an error that no row knows",

@@ -114,7 +114,7 @@ func (c *caller) command() *cobra.Command {
 		root.Long = "Serves MCP over standard input and output when no verb is given. Logs go to standard error."
 		root.RunE = func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), &c.flags) }
 		root.AddCommand(c.exportCommand())
-		root.AddCommand(&cobra.Command{Use: serveVerb, Short: "Serve MCP over standard input and output (the default)", Args: cobra.NoArgs, RunE: root.RunE}, demoCommand())
+		root.AddCommand(&cobra.Command{Use: serveVerb, Short: "Serve MCP over standard input and output (the default)", Args: cobra.NoArgs, RunE: root.RunE}, demoCommand(), c.installCommand(), c.skillsCommand())
 	}
 	c.helpTopics(root)
 	c.checkUsage(root)
@@ -179,10 +179,16 @@ func (f *settingFlags) source(s config.Setting) (config.Given, bool) {
 
 // given writes the settings that were given as flags out again, each as its words.
 func (f *settingFlags) given() [][]string {
+	return f.words(func(_ config.Setting, value string) string { return value })
+}
+
+// words does so with values of another form.
+func (f *settingFlags) words(form func(s config.Setting, value string) string) [][]string {
 	var out [][]string
 	for _, s := range config.Settings() {
 		given, _ := f.source(s)
 		for _, v := range given.Values {
+			v = form(s, v)
 			switch {
 			case s.Bool && v == "true":
 				out = append(out, []string{"--" + s.Flag})

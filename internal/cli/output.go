@@ -58,10 +58,10 @@ func (o output) print(format string, verb request.Verb, raw json.RawMessage) err
 	return err
 }
 
-// formatOf finds the format that a command line asks for, also where it cannot be parsed. It is json where none or no known one is
-// named.
-func formatOf(args []string) string {
-	format := formatJSON
+// formatOf finds the format that a command line asks for, also where it cannot be parsed. It is the usual one where none or no known one
+// is named.
+func formatOf(args []string, usual string) string {
+	format := usual
 	for i, arg := range args {
 		value := ""
 		switch {

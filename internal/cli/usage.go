@@ -51,7 +51,11 @@ func (c *caller) fail(cmd *cobra.Command, err error) int {
 	}
 	raw, marshalErr := jsontree.Marshal(wire)
 	if marshalErr == nil {
-		marshalErr = c.out.print(formatOf(c.args), "", raw)
+		usual := formatJSON
+		if flag := cmd.Flags().Lookup("format"); flag != nil {
+			usual = flag.DefValue
+		}
+		marshalErr = c.out.print(formatOf(c.args, usual), "", raw)
 	}
 	fmt.Fprintf(c.screen, "%s: %s: %s\n", c.program.Name, e.Code, plain(e.Message))
 	if marshalErr != nil {

@@ -33,6 +33,9 @@ var views = map[request.Verb]func(*sheet, json.RawMessage) error{
 	request.VerbDiff:     view(diffView),
 	request.VerbReport:   view(reportView),
 	configVerb:           view(settingsView),
+	installVerb:          view(installView),
+	skillsList:           view(skillsView),
+	skillsInstall:        view(skillsInstalledView),
 }
 
 func view[D any](show func(*sheet, D)) func(*sheet, json.RawMessage) error {

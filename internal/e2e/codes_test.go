@@ -22,6 +22,7 @@ var elsewhere = map[envelope.Code]string{
 	envelope.RunInterrupted:      "TestKillSupervisor",
 	envelope.DiskFull:            "TestDiskFull, and the fault disk_full",
 	envelope.GPUBusy:             "TestGPUBusy, and the fault busy",
+	envelope.FileConflict:        "TestInstallIntoAClient, TestSkillsCommands",
 }
 
 // TestEveryCodeByACall raises each code of the catalogue through a tool call.
