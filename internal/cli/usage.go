@@ -136,6 +136,9 @@ func (c *caller) flagError(cmd *cobra.Command, err error) error {
 	if verb := c.word(cmd); verb != "" {
 		return c.unknownVerb(cmd, verb) // the flag may be one of the verb that was meant
 	}
+	if at := slices.Index(c.args, cmd.Name()); cmd.HasParent() && cmd.HasSubCommands() && at+1 < len(c.args) && !strings.HasPrefix(c.args[at+1], "-") {
+		return cmd.Args(cmd, c.args[at+1:at+2]) // likewise
+	}
 	evidence, near, given := envelope.Evidence{Allowed: "a flag that " + cmd.CommandPath() + " has"}, "", ""
 	var (
 		unknown *pflag.NotExistError

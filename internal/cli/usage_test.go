@@ -63,6 +63,8 @@ func TestMisuse(t *testing.T) {
 		"toolset":               {mcpProgram, []string{"list", "--toolsets", "captures"}, "--toolsets", "capture, analyze, all", ""},
 		"tool":                  {mcpProgram, []string{"list", "--tools", "flyprof_lst", "--simulate", "--runs-dir", t.TempDir()}, "--tools", "did you mean flyprof_list?", ""},
 		"tool, excluded":        {mcpProgram, []string{"list", "--exclude-tools", "capture", "--simulate", "--runs-dir", t.TempDir()}, "--exclude-tools", "flyprof_capture_status", ""},
+		"near skills verb":      {mcpProgram, []string{"skills", "lst"}, "verb", "did you mean list?", "flyprof-mcp skills list"},
+		"no client":             {mcpProgram, []string{"install", "--client", "curser"}, "--client", "did you mean cursor?", ""},
 		"log file":              {mcpProgram, []string{"list", "--log-file", "/nowhere/at/all"}, "--log-file", "can be written", ""},
 
 		"drop-in, no server":      {dropInProgram, []string{"serve"}, "verb", "there is no verb", ""},

@@ -30,6 +30,13 @@ func TestExitCodes(t *testing.T) {
 	if err := os.WriteFile(recipes, []byte(`[{"test_file":"tests/kernels/test_gone.py","invocation":"python tests/kernels/test_gone.py"}]`), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	theirs := filepath.Join(t.TempDir(), "flyprof-triage")
+	if err := os.Mkdir(theirs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(theirs, "SKILL.md"), []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	type call struct {
 		code envelope.Code
 		args []string
@@ -49,6 +56,7 @@ func TestExitCodes(t *testing.T) {
 		"several GPUs":        {envelope.NeedsMultiGPU, []string{"capture", "allreduce"}},
 		"stale recipe":        {envelope.RecipeStale, []string{"capture", "gone", "--recipes", recipes}},
 		"path not allowed":    {envelope.PathNotAllowed, []string{"triage", "--path", "/etc"}},
+		"somebody's skill":    {envelope.FileConflict, []string{"skills", "install", "--dir", filepath.Dir(theirs)}},
 		"no checkout":         {envelope.WorktreeInvalid, []string{"list", "--worktree", allowed}},
 		"no rocprofv3":        {envelope.Rocprofv3Missing, []string{"capture", "softmax", "--worktree", tree, "--simulate=no", "--rocprofv3", filepath.Join(tree, "none")}},
 		"no worktree":         {envelope.MissingPrereq, []string{"list", "--simulate=no"}},
